@@ -13,34 +13,32 @@ if TYPE_CHECKING:
     from catalog.errors import UseError
     from catalog.pruning.join_reasons import JoinReason
     from catalog.pruning.read_planning import SampleReason
+    from procedures.calls.cancel import CancelRow
+    from procedures.calls.clustering_information import ClusteringInformationRow
+    from procedures.calls.drop_index import DropIndexRow
+    from procedures.calls.index import IndexRow
+    from procedures.calls.plan import PlanRow
+    from procedures.calls.protect import ProtectRow
+    from procedures.calls.quantiles import QuantilesRow
+    from procedures.calls.recommend import RecommendRow
+    from procedures.calls.report import ReportRow
+    from procedures.calls.resume import ResumeRow
+    from procedures.calls.status import StatusRow
+    from procedures.calls.suspend import SuspendRow
+    from procedures.calls.unprotect import UnprotectRow
     from procedures.declare.declaration import Call, Procedure
-    from procedures.declare.result_rows import (
-        ApproximateRow,
-        CancelRow,
-        CheckRow,
-        ClusteringInformationRow,
-        ConsolidateLogRow,
-        DropIndexRow,
-        ExplainSkippingRow,
-        HealthRow,
-        IndexRow,
-        OptimizeRow,
-        PlanRow,
-        ProtectRow,
-        PurgeRow,
-        QuantilesRow,
-        RecommendRow,
-        ReportRow,
-        ResumeRow,
-        StatusRow,
-        SuspendRow,
-        UnprotectRow,
-        VacuumRow,
-    )
     from procedures.declare.signature import Parameter
     from procedures.groups.group import Concatenate, FileRun, InputFile, Relayout, SkippedGroup
     from procedures.groups.strategy import TableFiles
+    from procedures.insight.approximation.answer_rows import ApproximateRow
+    from procedures.insight.checking.problem import CheckRow
+    from procedures.insight.health.diagnosis import HealthRow
+    from procedures.insight.skipping.explanation import ExplainSkippingRow
     from procedures.insight.skipping.reasons import SkippingReason
+    from procedures.lifecycle.log.consolidation import ConsolidateLogRow
+    from procedures.lifecycle.purge.reclamation import PurgeRow
+    from procedures.lifecycle.vacuum.vacuum_run import VacuumRow
+    from procedures.loop.report import OptimizeRow
     from procedures.process.notifications import Notification, Subscription
     from procedures.selection import SelectionSettings, Strategy, register_strategy
     from sql_ext.attachment import attach, call, register_procedure
@@ -138,29 +136,27 @@ _MODULES = {
     "procedures.declare.signature": ("Parameter",),
     "procedures.groups.group": ("Concatenate", "FileRun", "InputFile", "Relayout", "SkippedGroup"),
     "procedures.groups.strategy": ("TableFiles",),
-    "procedures.declare.result_rows": (
-        "ApproximateRow",
-        "CancelRow",
-        "CheckRow",
-        "ClusteringInformationRow",
-        "ConsolidateLogRow",
-        "DropIndexRow",
-        "ExplainSkippingRow",
-        "HealthRow",
-        "IndexRow",
-        "OptimizeRow",
-        "PlanRow",
-        "ProtectRow",
-        "PurgeRow",
-        "QuantilesRow",
-        "RecommendRow",
-        "ReportRow",
-        "ResumeRow",
-        "StatusRow",
-        "SuspendRow",
-        "UnprotectRow",
-        "VacuumRow",
-    ),
+    "procedures.calls.cancel": ("CancelRow",),
+    "procedures.calls.clustering_information": ("ClusteringInformationRow",),
+    "procedures.calls.drop_index": ("DropIndexRow",),
+    "procedures.calls.index": ("IndexRow",),
+    "procedures.calls.plan": ("PlanRow",),
+    "procedures.calls.protect": ("ProtectRow",),
+    "procedures.calls.quantiles": ("QuantilesRow",),
+    "procedures.calls.recommend": ("RecommendRow",),
+    "procedures.calls.report": ("ReportRow",),
+    "procedures.calls.resume": ("ResumeRow",),
+    "procedures.calls.status": ("StatusRow",),
+    "procedures.calls.suspend": ("SuspendRow",),
+    "procedures.calls.unprotect": ("UnprotectRow",),
+    "procedures.insight.approximation.answer_rows": ("ApproximateRow",),
+    "procedures.insight.checking.problem": ("CheckRow",),
+    "procedures.insight.health.diagnosis": ("HealthRow",),
+    "procedures.insight.skipping.explanation": ("ExplainSkippingRow",),
+    "procedures.lifecycle.log.consolidation": ("ConsolidateLogRow",),
+    "procedures.lifecycle.purge.reclamation": ("PurgeRow",),
+    "procedures.lifecycle.vacuum.vacuum_run": ("VacuumRow",),
+    "procedures.loop.report": ("OptimizeRow",),
     "procedures.selection": (
         "SelectionSettings",
         "Strategy",

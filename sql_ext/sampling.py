@@ -12,8 +12,8 @@ from catalog.jvm.query_trees import sample_between
 from catalog.jvm.read_report import planned_reads
 from otree.weight import bounds_of_draw, draws_of
 from procedures.calls.approximate import APPROXIMATE, request_of
-from procedures.declare.result_rows import ApproximateRow
 from procedures.insight.approximation.answer import Answer
+from procedures.insight.approximation.answer_rows import ApproximateRow
 from sql_ext.attachment import call
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import is_client

@@ -10,8 +10,8 @@ from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.session import described_jobs
 from catalog.jvm.skipping_report import plan_of_data
 from catalog.settings.session_settings import PRUNING_ENABLED
-from procedures.declare.result_rows import ExplainSkippingRow, rows_as_html
-from procedures.insight.skipping.explanation import explanation_rows, explanation_text
+from procedures.declare.result_rows import rows_as_html
+from procedures.insight.skipping.explanation import ExplainSkippingRow, explanation_rows, explanation_text
 from procedures.insight.skipping.table_steps import advice_rows
 from sql_ext.remote_calls import refuse_client
 

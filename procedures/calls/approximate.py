@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame
 from catalog.errors import InvalidArgumentError
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
-from procedures.declare.result_rows import ApproximateRow, data_frame_of
+from procedures.declare.result_rows import data_frame_of
 from procedures.insight.approximation.answer import ON_MISS, Answer, Request
+from procedures.insight.approximation.answer_rows import ApproximateRow
 from procedures.insight.approximation.estimation import Goal
 from procedures.insight.approximation.group_rows import rows_by_group
 from procedures.insight.skipping.queries import QUERY, checked_query

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from pyspark.sql import SparkSession
@@ -16,9 +17,26 @@ from catalog.state.leased_tables import leased_tables
 from catalog.table.managed_table import ManagedTable, check_rights_of
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
-from procedures.declare.result_rows import CancelRow
+from procedures.declare.result_rows import ShownRow
 from procedures.declare.runs import Run
 from procedures.process.application import application
+
+
+@dataclass(frozen=True)
+class CancelRow(ShownRow):
+    """A run that was asked to stop.
+
+    Attributes:
+        run_id: the run's id.
+        table: full name.
+        state: ``stopping``; ``requested`` for a run of another process.
+        message: who runs it, and when it sees the request; None for a run of this process.
+    """
+
+    run_id: str
+    table: str
+    state: str
+    message: str | None = None
 
 
 def cancel(

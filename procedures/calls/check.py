@@ -12,9 +12,8 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import CheckRow
 from procedures.insight.checking import metadata, rows
-from procedures.insight.checking.problem import ERROR, UNTAGGING_HELPS, WARNING
+from procedures.insight.checking.problem import ERROR, UNTAGGING_HELPS, WARNING, CheckRow
 from procedures.rewrite.untag import Untagging, tagged, untag
 
 MAX_PROBLEMS_SHOWN = 1000

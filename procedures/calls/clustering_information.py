@@ -30,7 +30,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import ClusteringInformationRow
+from procedures.declare.result_rows import ShownRow
 from procedures.insight.checking.clustering_overlap import Overlap, overlap_of
 from procedures.selection.table_plan import column_names
 
@@ -39,6 +39,47 @@ _UNINDEXED_SHARE = 0.1
 _DEPTH_SHARE = 0.5
 _FEW_FILES = 4
 _ACCEPTED = "column names separated by commas, each once; names with a comma, colon or dot in backquotes"
+
+
+@dataclass(frozen=True)
+class ClusteringInformationRow(ShownRow):
+    """How well a column, or several columns, separate the files.
+
+    Attributes:
+        columns: the column, or all columns.
+        files: files of the table.
+        bytes: their bytes.
+        rows: their rows; None if a file has no statistics.
+        unindexed_files_share: in [0, 1].
+        unindexed_bytes_share: in [0, 1].
+        unknown_files: files without a range for the column.
+        constant_files: files whose range is a single value.
+        average_overlaps: average number of other files whose range overlaps a file's range.
+        max_overlaps: maximum of these numbers.
+        average_depth: average number of files that overlap at the deepest point of a file's range, including the file
+            itself; 1 is best.
+        max_depth: maximum of these numbers.
+        depth_histogram: files per depth; empty for several columns together.
+        advice: ``WELL_CLUSTERED``, ``OVERLAPPING``, ``UNINDEXED``, ``OTHER_COLUMNS``, ``NO_STATISTICS`` or
+            ``FEW_FILES``.
+        message: one-sentence summary.
+    """
+
+    columns: str
+    files: int
+    bytes: int
+    rows: int | None
+    unindexed_files_share: float
+    unindexed_bytes_share: float
+    unknown_files: int
+    constant_files: int
+    average_overlaps: float
+    max_overlaps: int
+    average_depth: float
+    max_depth: int
+    depth_histogram: dict[int, int]
+    advice: str
+    message: str
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from catalog.settings.strategy_options import MIN_DELETED_RATIO
 from procedures.calls.optimize import SHORT, run_optimize
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, Int, TableName, operation
-from procedures.declare.result_rows import OptimizeRow
 from procedures.loop.optimize_parameters import MaxBytes, MaxDuration, Parallelism, RowsWhere
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.report import OptimizeRow
 from procedures.rewrite.outdated_rows import ALL_TIES
 from procedures.selection.delete_compaction import MIN_DELETED_ROWS
 from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION

@@ -12,9 +12,8 @@ from catalog.jvm.metastore import tables_of_schema
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, operation
-from procedures.declare.result_rows import ConsolidateLogRow
 from procedures.lifecycle.log import consolidation
-from procedures.lifecycle.log.consolidation import LogRequest
+from procedures.lifecycle.log.consolidation import ConsolidateLogRow, LogRequest
 from procedures.lifecycle.log.log_mode import TIMESTAMP_END, TIMESTAMP_START, LogMode
 from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
 from procedures.selection.timestamps import WrittenTime, instant

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError, UseError
 from catalog.jvm.session import described_jobs
@@ -11,7 +13,7 @@ from otree.errors import IndexFormatError
 from otree.revision import LAST_REVISION_KEY
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import DropIndexRow
+from procedures.declare.result_rows import ShownRow
 from procedures.process.application import application
 from procedures.process.running_services import CHANGED, CatalogChange
 from procedures.rewrite.untag import Untagging, tagged, untag
@@ -20,6 +22,37 @@ from procedures.service.release import automatic_properties, release_state, rema
 _PREFIXES = ("use.index.", "qbeast.")
 # Properties that other writers of the format set for display, in addition to the revisions.
 _DISPLAYED = ("columnsToIndex", "cubeSize", "columnStats", "tableFormat")
+
+
+@dataclass(frozen=True)
+class DropIndexRow(ShownRow):
+    """A table whose index was removed.
+
+    Attributes:
+        version: version committed.
+        files: files whose tags were removed.
+        bytes: their bytes.
+        properties: keys of the properties that were removed.
+        message: one-sentence summary.
+        files_before: live files of the table before.
+        bytes_before: their bytes.
+        files_after: live files afterwards: the same ones, unless others have written meanwhile.
+        bytes_after: their bytes.
+        released: stored plans and other files below ``_use/`` that were deleted.
+        rewrite_with: the statement of Delta that rewrites the files without USE.
+    """
+
+    version: int
+    files: int
+    bytes: int
+    properties: list[str]
+    message: str
+    files_before: int
+    bytes_before: int
+    files_after: int
+    bytes_after: int
+    released: list[str]
+    rewrite_with: str
 
 
 def index_properties(snapshot: TableSnapshot) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from catalog.jvm.session import described_jobs
 from catalog.settings.session_settings import PRUNING_ENABLED
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
-from procedures.declare.result_rows import ExplainSkippingRow
-from procedures.insight.skipping.explanation import explanation_rows
+from procedures.insight.skipping.explanation import ExplainSkippingRow, explanation_rows
 from procedures.insight.skipping.queries import QUERY, planned_query
 from procedures.insight.skipping.table_steps import advice_rows
 

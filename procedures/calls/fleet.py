@@ -15,14 +15,13 @@ from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import operation
-from procedures.declare.result_rows import FleetRow
 from procedures.declare.runs import CALL, Run
 from procedures.fleet.appraisal import appraise, record_outcome
 from procedures.fleet.budget import RunBudget
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import application
 from procedures.service.execution import Turn, ledger_of
-from procedures.service.fleet_overview import IDLE, Member, fleet_rows, in_order, members_of
+from procedures.service.fleet_overview import IDLE, FleetRow, Member, fleet_rows, in_order, members_of
 from procedures.service.service_settings import FLEET_LOCATION
 
 OPTIMIZED = "optimized"

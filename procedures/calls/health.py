@@ -5,8 +5,7 @@ from __future__ import annotations
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import HealthRow
-from procedures.insight.health.diagnosis import health_rows
+from procedures.insight.health.diagnosis import HealthRow, health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.process.application import application
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from catalog.errors import UnknownNameError
 from procedures.declare.declaration import Call, Procedure
 from procedures.declare.operation import operation
-from procedures.declare.result_rows import HelpRow
+from procedures.declare.result_rows import ShownRow
 from procedures.declare.signature import DETAILS
+
+
+@dataclass(frozen=True)
+class HelpRow(ShownRow):
+    """A procedure, one of its parameters, or its result columns.
+
+    Attributes:
+        name: of the procedure or parameter.
+        type: SQL type of a parameter; ``procedure`` or ``columns``.
+        default: of a parameter, as SQL.
+        description: a sentence, or the columns as DDL.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    description: str
 
 
 def help_procedure(known: Callable[[], Mapping[str, Procedure]]) -> Procedure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from py4j.protocol import Py4JJavaError
@@ -21,10 +22,35 @@ from catalog.table.managed_table import ManagedTable, check_rights_of
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, operation
-from procedures.declare.result_rows import IndexRow
+from procedures.declare.result_rows import ShownRow
 from procedures.rewrite.parquet_source import ParquetSource
 
 OPERATION = "USE INDEX"
+
+
+@dataclass(frozen=True)
+class IndexRow(ShownRow):
+    """A table whose index properties were set.
+
+    Attributes:
+        table: full name.
+        properties: properties that were requested.
+        version: version committed; None if the properties were already set.
+        converted: whether the table was converted from Parquet.
+        unindexed_files: files that are not indexed now.
+        unindexed_bytes: their bytes.
+        advice: ``OPTIMIZE``, ``NEW_REVISION`` or ``NOTHING_TO_DO``.
+        message: one-sentence summary.
+    """
+
+    table: str
+    properties: dict[str, str]
+    version: int | None
+    converted: bool
+    unindexed_files: int
+    unindexed_bytes: int
+    advice: str
+    message: str
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

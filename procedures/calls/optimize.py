@@ -7,11 +7,11 @@ from typing import Annotated
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, TableName, operation
-from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import Run
 from procedures.loop import table_optimizer
 from procedures.loop.optimize_parameters import MaxBytes, MaxDuration, Parallelism, RowsWhere
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.report import OptimizeRow
 from procedures.process.application import application
 
 SHORT = ("strategy", "reason", "state", "input_files", "output_files", "rows", "version", "message")

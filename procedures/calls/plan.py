@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import InvalidArgumentError
@@ -13,12 +14,44 @@ from catalog.state.plan_files import StoredPlan, new_plan_id, store_plan
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import PlanRow
+from procedures.declare.result_rows import ShownRow
 from procedures.groups.group import Concatenate
 from procedures.groups.plan import Plan
 from procedures.process.application import application
 from procedures.selection.stored_groups import stored_group
 from procedures.selection.table_plan import PlanSettings, column_names, table_plan
+
+
+@dataclass(frozen=True)
+class PlanRow(ShownRow):
+    """A group of a consolidation plan.
+
+    Attributes:
+        plan_id: id of the stored plan; None if the plan was not stored.
+        group_id: number of the group, from 1.
+        reason: ``OVERLAP``, ``OVERLAP_CUT`` for a part of a set that is too large for one group, ``SMALL`` or
+            ``LARGE``.
+        revision_id: revision of the files; 0 for files that are not indexed.
+        partition: values of the partition columns.
+        files: files that the group reads.
+        bytes: their bytes.
+        expected_files: files that it is expected to write.
+        depth_before: maximum number of files of the set that contain one point.
+        depth_after: the same when all groups of the set are rewritten.
+        message: one-sentence summary.
+    """
+
+    plan_id: str | None
+    group_id: int
+    reason: str
+    revision_id: int
+    partition: str
+    files: int
+    bytes: int
+    expected_files: int
+    depth_before: int
+    depth_after: int
+    message: str
 
 
 def _settings(size: int, columns: str | None, where: str | None) -> PlanSettings:

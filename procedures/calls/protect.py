@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, TableName, operation
-from procedures.declare.result_rows import ProtectRow
+from procedures.declare.result_rows import ShownRow
 from procedures.process.application import application
 
 _TASKS_PER_CORE = 4
@@ -26,6 +27,27 @@ _NOTE = (
     "and set delta.logRetentionDuration, which is 30 days by default, and delta.deletedFileRetentionDuration, beyond "
     "which Delta refuses time travel, to longer than you need the version."
 )
+
+
+@dataclass(frozen=True)
+class ProtectRow(ShownRow):
+    """A protected version.
+
+    Attributes:
+        name: of the protection.
+        version: the version.
+        committed_at: time of its commit.
+        files: files that it needs and the newest version does not.
+        bytes: their size.
+        message: what the protection does not cover.
+    """
+
+    name: str
+    version: int
+    committed_at: datetime
+    files: int
+    bytes: int
+    message: str
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

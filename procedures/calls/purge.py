@@ -13,7 +13,6 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, TableName, operation
-from procedures.declare.result_rows import PurgeRow
 from procedures.lifecycle.purge.older_than import (
     ACCEPTED,
     NAME,
@@ -22,7 +21,7 @@ from procedures.lifecycle.purge.older_than import (
     millis_of,
     parse_older_than,
 )
-from procedures.lifecycle.purge.reclamation import Reclamation, ReclamationSettings
+from procedures.lifecycle.purge.reclamation import PurgeRow, Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.process.application import application
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pyspark.sql import functions as F
@@ -18,11 +19,26 @@ from otree.transformation import NumericQuantilesTransformation, StringQuantiles
 from otree.transformer import QUANTILES, Transformer
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, Int, TableName, operation
-from procedures.declare.result_rows import QuantilesRow
+from procedures.declare.result_rows import INT, ShownRow
 from procedures.layout.index_columns import finite_value
 from procedures.layout.quantile_estimates import fractions, numeric_quantiles, string_quantiles
 
 MOST_QUANTILES = 10_000
+
+
+@dataclass(frozen=True)
+class QuantilesRow(ShownRow):
+    """A quantile of a column.
+
+    Attributes:
+        position: position, from 0.
+        fraction: share of the rows up to this quantile.
+        value: the quantile as text; times in UTC.
+    """
+
+    position: int = field(metadata=INT)
+    fraction: float
+    value: str
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

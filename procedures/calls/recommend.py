@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from catalog.errors import InvalidArgumentError, NotSupportedError
@@ -15,7 +15,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, Int, TableName, operation
-from procedures.declare.result_rows import RecommendRow
+from procedures.declare.result_rows import INT, ShownRow
 from procedures.insight.health.adviser import NOTHING_TO_DO, MeasuredIndex, index_statement
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.recommendation.accepted_queries import ACCEPTED, no_queries
@@ -33,6 +33,31 @@ from procedures.insight.recommendation.workload import recorded_fractions
 from procedures.process.application import application
 
 _MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class RecommendRow(ShownRow):
+    """Index columns, or no index, and the expected reads of the queries.
+
+    Attributes:
+        rank: place among the candidates, from 1.
+        columns: index columns as ``use.index`` takes them; None for no index.
+        cube_size: rows of a cube; None for no index.
+        expected_share: expected share of the table's bytes that the queries read, on average.
+        today_share: share that they read in the present layout.
+        no_index_share: share that they read without an index.
+        advice: ``INDEX``, ``NO_INDEX`` or ``ALTERNATIVE``.
+        message: one-sentence summary.
+    """
+
+    rank: int = field(metadata=INT)
+    columns: str | None
+    cube_size: int | None
+    expected_share: float
+    today_share: float
+    no_index_share: float
+    advice: str
+    message: str
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

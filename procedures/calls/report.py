@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from catalog.jvm.metastore import SESSION_CATALOG
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
-from procedures.declare.result_rows import ReportRow
+from procedures.declare.result_rows import ShownRow
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.report.facts import gather
 from procedures.insight.report.lake import TableLine, gather_lake, lake_page
@@ -25,6 +26,25 @@ from procedures.process.application import application
 
 _MOST_AXES = 2
 _BEGINNING = b"<!doctype html>"
+
+
+@dataclass(frozen=True)
+class ReportRow(ShownRow):
+    """A page about a table, or about all tables.
+
+    Attributes:
+        path: the file that was written; None without ``out``.
+        bytes: size of the page.
+        health: score of the table's health, or the lowest one of all tables; None if no table has one.
+        html: the page; None with ``out``.
+        message: what to install for pictures; None if nothing is missing.
+    """
+
+    path: str | None
+    bytes: int
+    health: int | None
+    html: str | None
+    message: str | None = None
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import operation
-from procedures.declare.result_rows import StatusRow
+from procedures.declare.result_rows import ShownRow
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.declare.signature import DETAILS
 from procedures.insight.recommendation.column_choice import choice_note
@@ -38,6 +39,56 @@ logger = logging.getLogger(__name__)
 
 IDLE = "idle"
 _SHORT = ("table", "state", "run_id", "current", "last_run", "next_run", "last_error", "message")
+
+
+@dataclass(frozen=True)
+class StatusRow(ShownRow):
+    """A run, or a table without a run; timestamps are in UTC.
+
+    Attributes:
+        table: full name.
+        location: its root.
+        state: ``idle``, ``scheduled``, ``running``, ``suspended`` or ``failed``.
+        trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
+        run_id: id of the run.
+        strategy: its strategies, or those of the table's properties.
+        current: current step of the run; of a run of another process, the step when it last renewed its lease.
+        committed_groups: groups that it has committed.
+        committed_bytes: their input bytes.
+        started_at: when the run started.
+        last_run: end of the last automatic run.
+        next_run: start of the next one.
+        last_error: code and message of the last error; None after a successful run.
+        lease_holder: holder of the table's lease.
+        lease_expires_at: when the lease expires unless it is renewed.
+        message: information for the owner of the table.
+        repeated_statements: statements in the log that ran again after a rewrite; only for a single table.
+        plain_files: files that statements in the log wrote without a layout; only for a single table.
+        properties: the properties in force, each with its source: ``table``, ``database``, ``session``; only for a
+            single table.
+        application: id of the Spark application that holds the lease.
+    """
+
+    table: str
+    location: str
+    state: str
+    trigger: str | None
+    run_id: str | None
+    strategy: str | None
+    current: str | None
+    committed_groups: int | None
+    committed_bytes: int | None
+    started_at: datetime | None
+    last_run: datetime | None
+    next_run: datetime | None
+    last_error: str | None
+    lease_holder: str | None
+    lease_expires_at: datetime | None
+    message: str | None
+    repeated_statements: int | None
+    plain_files: int | None
+    properties: dict[str, str] | None
+    application: str | None = None
 
 
 def status_row(

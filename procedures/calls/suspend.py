@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from catalog.state import suspension
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import SuspendRow
+from procedures.declare.result_rows import ShownRow
 from procedures.process.application import application
 from procedures.process.running_services import SUSPENDED, CatalogChange
+
+
+@dataclass(frozen=True)
+class SuspendRow(ShownRow):
+    """A suspended table.
+
+    Attributes:
+        table: full name.
+        state: ``suspended``.
+        message: one-sentence summary.
+    """
+
+    table: str
+    state: str
+    message: str
 
 
 def suspend(call: Call, table: TableName) -> SuspendRow:

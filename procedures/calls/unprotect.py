@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from catalog.state import protection
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import TableName, operation
-from procedures.declare.result_rows import UnprotectRow
+from procedures.declare.result_rows import ShownRow
+
+
+@dataclass(frozen=True)
+class UnprotectRow(ShownRow):
+    """A protection that was ended.
+
+    Attributes:
+        name: of the protection.
+        version: the version; None if the file of the protection could not be read.
+        message: one-sentence summary.
+    """
+
+    name: str
+    version: int | None
+    message: str
 
 
 def _validate(arguments: Mapping[str, Any]) -> None:

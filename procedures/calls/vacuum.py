@@ -13,12 +13,11 @@ from catalog.properties.retention_properties import MOST_HOURS
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, Int, TableName, operation
-from procedures.declare.result_rows import VacuumRow
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.inventory import read_inventory
 from procedures.lifecycle.vacuum.reasons import KEPT
 from procedures.lifecycle.vacuum.recorded_vacuum import TASKS_PER_CORE, check_place, deleted, vacuum_settings
-from procedures.lifecycle.vacuum.vacuum_run import VacuumRun
+from procedures.lifecycle.vacuum.vacuum_run import VacuumRow, VacuumRun
 from procedures.process.application import application
 
 MODES = ("full", "lite")

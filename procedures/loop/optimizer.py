@@ -21,7 +21,7 @@ from procedures.loop.group_runs import CommittedGroup, run_groups, stopped_by_ke
 from procedures.loop.interfaces import OptimizerParts, PlanRequest, ProgressDisplay
 from procedures.loop.report import (
     LEASE_HELD,
-    ReportRow,
+    OptimizeRow,
     committed_row,
     failed_row,
     nothing_row,
@@ -96,7 +96,7 @@ class Optimizer:
         self._run = run
         self._limits = limits
         self._dry_run = dry_run
-        self._report: list[ReportRow] = []
+        self._report: list[OptimizeRow] = []
         self._warnings: tuple[str, ...] = ()
         self._iteration = 0
         self._conflicts = 0
@@ -120,7 +120,7 @@ class Optimizer:
         # Bytes of a batch at most after a conflict, None after a commit.
         self._batch_bytes: int | None = None
 
-    def optimize(self) -> list[ReportRow]:
+    def optimize(self) -> list[OptimizeRow]:
         """Plans and rewrites group after group; each group is committed as soon as it is done.
 
         Ends when no strategy chooses files, a limit is reached, a stop is requested (between groups), another run

@@ -24,7 +24,7 @@ from procedures.loop.optimizer import Limits, Optimizer
 from procedures.loop.planner import TablePlanner
 from procedures.loop.progress import Progress
 from procedures.loop.quiet_period import QuietPeriod
-from procedures.loop.report import ReportRow
+from procedures.loop.report import OptimizeRow
 from procedures.loop.stored_plan_run import StoredPlanRun
 from procedures.process.application import Application, application
 from procedures.rewrite.group_rewrite import rewrite
@@ -156,7 +156,7 @@ def optimize(
     observe: StepObserver = ignore_step,
     app: Application | None = None,
     spend: Callable[[int], Stop | None] | None = None,
-) -> list[ReportRow]:
+) -> list[OptimizeRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
     if settings.plan is None:
         return optimizer_of(table, settings, run, observe, app, spend=spend).optimize()

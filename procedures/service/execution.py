@@ -37,7 +37,7 @@ from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
 from procedures.lifecycle.purge.reclamation import Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, ReportRow, passed_over
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, OptimizeRow, passed_over
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
 from procedures.service.column_choice import look_at_columns
@@ -303,7 +303,7 @@ def prepare_thread(spark: SparkSession, pool: str) -> None:
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
-def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
+def settled_version(rows: Sequence[OptimizeRow], run: Run) -> int | None:
     """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
     if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
         return None
@@ -312,7 +312,7 @@ def settled_version(rows: Sequence[ReportRow], run: Run) -> int | None:
     return max((row.version for row in rows if row.version is not None), default=None)
 
 
-def note_of(rows: Sequence[ReportRow]) -> str:
+def note_of(rows: Sequence[OptimizeRow]) -> str:
     """Returns a note about the files that a run skipped and why, for the status of its table.
 
     The note does not say that a run found nothing to do or was stopped, because the state of the table shows this.
@@ -325,7 +325,7 @@ def note_of(rows: Sequence[ReportRow]) -> str:
     return "; ".join([*texts, f"and {len(noted) - _MAX_NOTES} more reasons"] if len(noted) > _MAX_NOTES else texts)
 
 
-def totals_of(rows: Sequence[ReportRow]) -> RunTotals:
+def totals_of(rows: Sequence[OptimizeRow]) -> RunTotals:
     """Returns the totals of a run's groups.
 
     Args:

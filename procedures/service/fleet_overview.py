@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.result_rows import FleetRow
+from procedures.declare.result_rows import INT, ShownRow
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
 from procedures.fleet.outcome_files import turns_of
@@ -29,6 +30,62 @@ from procedures.service.watched_tables import SparkTables
 READY, IDLE, UNKNOWN, FAILED, TOTAL = "ready", "idle", "unknown", "failed", "total"
 _MILLIS_PER_DAY = 86_400_000
 _WINDOWS = (1, 7, 30)
+
+
+@dataclass(frozen=True)
+class FleetRow(ShownRow):
+    """A table that the service looks after; sums of a database, without a table; sums of all tables, without both.
+
+    Attributes:
+        rank: place in the order in which the budget goes to tables; None if the table has nothing to rewrite.
+        table: full name.
+        database: its database.
+        state: ``ready``: it may have its turn. ``idle``: there is nothing to rewrite. ``unknown``: nobody has looked.
+            Else the state as in ``use.status``, ``optimized`` after a turn of this call, or ``total``.
+        reason: why it waits or failed.
+        cost_bytes: bytes that its next turn rewrites.
+        saving_per_day: bytes that reads are expected not to read afterwards, per day.
+        saving_per_byte: the same for each byte that is rewritten.
+        is_recorded: whether recorded reads say so, and not an assumption.
+        waiting_since: since when it has waited for its turn.
+        last_run: end of its last turn.
+        last_bytes: bytes that it has rewritten.
+        predicted_saving: bytes per day that reads were expected to save by it.
+        measured_saving: bytes per day that they have saved; None while there are too few reads.
+        correction: factor of the next prediction, as earlier ones were wrong.
+        budget_bytes: ``use.fleet.maxBytes`` of the database or of all tables.
+        budget_left: bytes of it that may be rewritten now.
+        spent_day: bytes that were rewritten in the last 24 hours.
+        spent_week: in the last 7 days.
+        spent_month: in the last 30 days.
+        saved_day: bytes that reads have not read in the last 24 hours because of turns, as measured.
+        saved_week: in the last 7 days.
+        saved_month: in the last 30 days.
+    """
+
+    rank: int | None = field(metadata=INT)
+    table: str | None
+    database: str | None
+    state: str
+    reason: str | None = None
+    cost_bytes: int | None = None
+    saving_per_day: int | None = None
+    saving_per_byte: float | None = None
+    is_recorded: bool | None = None
+    waiting_since: datetime | None = None
+    last_run: datetime | None = None
+    last_bytes: int | None = None
+    predicted_saving: int | None = None
+    measured_saving: int | None = None
+    correction: float | None = None
+    budget_bytes: int | None = None
+    budget_left: int | None = None
+    spent_day: int | None = None
+    spent_week: int | None = None
+    spent_month: int | None = None
+    saved_day: int | None = None
+    saved_week: int | None = None
+    saved_month: int | None = None
 
 
 @dataclass(frozen=True)

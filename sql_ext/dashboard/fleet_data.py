@@ -12,9 +12,8 @@ from functools import cached_property
 from catalog.epoch_millis import moment
 from catalog.state.automation import RUNNING, WAITING, Automation
 from catalog.state.fleet_ledger import LedgerState
-from procedures.declare.result_rows import FleetRow
 from procedures.declare.runs import Run
-from procedures.service.fleet_overview import READY, TOTAL, Member, fleet_rows
+from procedures.service.fleet_overview import READY, TOTAL, FleetRow, Member, fleet_rows
 from procedures.service.service_metrics import Sample
 from sql_ext.dashboard.run_lines import RunLine, run_lines
 from sql_ext.dashboard.saving_days import DayLine, saving_by_day

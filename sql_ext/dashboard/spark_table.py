@@ -21,7 +21,6 @@ from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from procedures.calls.status import status
 from procedures.declare.declaration import Call
-from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import CALL, Run
 from procedures.declare.signature import DETAILS
 from procedures.fleet.budget import RunBudget
@@ -29,6 +28,7 @@ from procedures.insight.health.diagnosis import health_rows
 from procedures.insight.health.health import diagnosis_of
 from procedures.insight.report.facts import cube_boxes
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.loop.report import OptimizeRow
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
 from procedures.service.execution import ledger_of, prepare_thread

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.files.file_table import Floats
-from procedures.declare.result_rows import HealthRow, OptimizeRow, StatusRow
+from procedures.calls.status import StatusRow
+from procedures.insight.health.diagnosis import HealthRow
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.report.facts import CubeBox
+from procedures.loop.report import OptimizeRow
 
 
 @dataclass(frozen=True)

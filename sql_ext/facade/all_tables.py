@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from procedures.declare.result_rows import StatusRow
+from procedures.calls.status import StatusRow
 from sql_ext.facade.session_access import check_attached, status_rows, table_rows
 
 

@@ -11,11 +11,13 @@ from procedures.calls.check import CHECK
 from procedures.calls.clustering_information import CLUSTERING_INFORMATION
 from procedures.calls.health import HEALTH
 from procedures.calls.optimize import OPTIMIZE
-from procedures.calls.plan import PLAN
-from procedures.calls.quantiles import QUANTILES_PROCEDURE
+from procedures.calls.plan import PLAN, PlanRow
+from procedures.calls.quantiles import QUANTILES_PROCEDURE, QuantilesRow
 from procedures.calls.recommend import RECOMMEND
 from procedures.calls.report import REPORT
-from procedures.declare.result_rows import CheckRow, OptimizeRow, PlanRow, QuantilesRow, StatusRow
+from procedures.calls.status import StatusRow
+from procedures.insight.checking.problem import CheckRow
+from procedures.loop.report import OptimizeRow
 from sql_ext.facade.operation_methods import operation_method, rows_of, with_arguments_of
 from sql_ext.facade.session_access import status_rows, table_rows
 from sql_ext.facade.table_report import TableReport

@@ -8,22 +8,23 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
 from catalog.settings.strategy_options import DEFAULT_FILE_BYTES
-from procedures.calls.cancel import CANCEL
+from procedures.calls.cancel import CANCEL, CancelRow
 from procedures.calls.check import CHECK
 from procedures.calls.compact import COMPACT
 from procedures.calls.consolidate_log import CONSOLIDATE_LOG
 from procedures.calls.drop_index import DROP_INDEX
-from procedures.calls.index import INDEX
+from procedures.calls.index import INDEX, IndexRow
 from procedures.calls.optimize import OPTIMIZE
-from procedures.calls.plan import PLAN
+from procedures.calls.plan import PLAN, PlanRow
 from procedures.calls.protect import PROTECT
 from procedures.calls.purge import PURGE
-from procedures.calls.quantiles import QUANTILES_PROCEDURE
+from procedures.calls.quantiles import QUANTILES_PROCEDURE, QuantilesRow
 from procedures.calls.resume import RESUME
 from procedures.calls.suspend import SUSPEND
 from procedures.calls.unprotect import UNPROTECT
 from procedures.calls.vacuum import VACUUM
-from procedures.declare.result_rows import CancelRow, CheckRow, ConsolidateLogRow, IndexRow, PlanRow, QuantilesRow
+from procedures.insight.checking.problem import CheckRow
+from procedures.lifecycle.log.consolidation import ConsolidateLogRow
 from sql_ext.facade.operation_methods import operation_method, rows_of, with_arguments_of
 from sql_ext.facade.session_access import status_rows
 

@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotAttachedError
 from catalog.jvm.shim_bridge import ShimBridge
-from procedures.calls.status import STATUS
-from procedures.declare.result_rows import StatusRow
+from procedures.calls.status import STATUS, StatusRow
 from sql_ext.attachment import call
 from sql_ext.facade.operation_methods import rows_of
 from sql_ext.remote_calls import is_client

@@ -1,13 +1,15 @@
 """What notebooks show of tables, reports and rows: HTML in which all texts are escaped. No Spark."""
 
+from dataclasses import fields
 from html.parser import HTMLParser
 
 import pytest
 
 import sql_ext
 from catalog.pruning.read_planning import SampleReason
-from procedures.declare import result_rows
-from procedures.declare.result_rows import HealthRow, rows_as_html
+from procedures.calls.registry import procedures
+from procedures.declare.result_rows import ShownRow, rows_as_html
+from procedures.insight.health.diagnosis import HealthRow
 from sql_ext.facade.rows import ResultRows, typed_rows
 
 ATTACK = "<script>alert('x')</script>"
@@ -67,9 +69,9 @@ def test_methods_return_such_lists():
     assert (type(rows), rows) == (ResultRows, [ROW])
 
 
-@pytest.mark.parametrize("name", [name for name in vars(result_rows) if name.endswith("Row") and name != "ShownRow"])
+@pytest.mark.parametrize("name", procedures())
 def test_every_kind_of_row_is_shown(name):
-    assert issubclass(getattr(result_rows, name), result_rows.ShownRow)
+    assert issubclass(procedures()[name].row, ShownRow)
 
 
 def test_a_table_shows_what_it_offers():
@@ -101,7 +103,6 @@ def test_a_read_report_shows_scans_and_samples():
 
 
 def test_an_explanation_shows_its_rows():
-    row = result_rows.ExplainSkippingRow(*["x"] * len(result_rows.ExplainSkippingRow.__dataclass_fields__))
-    assert _Cells(sql_ext.SkippingExplanation((row,))._repr_html_()).rows[1] == ["x"] * len(
-        result_rows.ExplainSkippingRow.__dataclass_fields__
-    )
+    cells = ["x"] * len(fields(sql_ext.ExplainSkippingRow))
+    row = sql_ext.ExplainSkippingRow(*cells)
+    assert _Cells(sql_ext.SkippingExplanation((row,))._repr_html_()).rows[1] == cells

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import Stop
-from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, nothing_row
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, OptimizeRow, nothing_row
 from procedures.service.ended_run import EndedRun
 from procedures.service.execution import totals_of
 from procedures.service.service_metrics import RunTotals

@@ -10,11 +10,13 @@ from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
 from catalog.state.automation import FAILED, RUNNING, SCHEDULED, SUSPENDED, WAITING, Automation, OfferFacts
 from catalog.state.fleet_ledger import LedgerState, Spending
-from procedures.declare.result_rows import HealthRow, OptimizeRow, StatusRow
+from procedures.calls.status import StatusRow
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.outcomes import Outcome
+from procedures.insight.health.diagnosis import HealthRow
 from procedures.insight.health.remedy import Advice, AdviceStep, Remedy
 from procedures.insight.report.facts import CubeBox
+from procedures.loop.report import OptimizeRow
 from procedures.service.action import KnownTable
 from procedures.service.fleet_overview import Member, with_automation
 from procedures.service.schedule import schedule_of

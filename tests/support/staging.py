@@ -11,7 +11,7 @@ from procedures.loop import table_optimizer as engine
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.planner import TablePlanner
-from procedures.loop.report import ReportRow
+from procedures.loop.report import OptimizeRow
 
 # Those between which another writer makes a difference.
 STEPS = (Step.READ, Step.WRITE, Step.VERIFY, Step.COMMIT)
@@ -50,7 +50,7 @@ class Counted:
 
         monkeypatch.setattr(TablePlanner, "plan", counting)
 
-    def matches(self, report: list[ReportRow]) -> bool:
+    def matches(self, report: list[OptimizeRow]) -> bool:
         return len(self.groups) == sum(row.state in ("committed", "failed") for row in report)
 
 
@@ -58,7 +58,7 @@ def run_of(table: DeltaTable, trigger: str = "call") -> Run:
     return Run.of(table.managed, trigger, {})
 
 
-def optimize(table: DeltaTable, observe=ignore_step, run: Run | None = None, **given) -> list[ReportRow]:
+def optimize(table: DeltaTable, observe=ignore_step, run: Run | None = None, **given) -> list[OptimizeRow]:
     return engine.optimize(table.managed, settings_of(**given), run or run_of(table), observe)
 
 

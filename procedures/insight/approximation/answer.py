@@ -21,9 +21,8 @@ from catalog.quantities import share_text, size_text
 from catalog.settings.session_settings import APPROXIMATE_BYTES
 from catalog.table.managed_table import ManagedTable
 from otree.weight import WeightRange
-from procedures.declare.result_rows import ApproximateRow
 from procedures.insight.approximation.aggregate_query import aggregate_query
-from procedures.insight.approximation.answer_rows import Reading, estimated_rows, exact_rows
+from procedures.insight.approximation.answer_rows import ApproximateRow, Reading, estimated_rows, exact_rows
 from procedures.insight.approximation.estimation import Estimates, Estimation, Goal
 from procedures.insight.approximation.exact_query import ExactQuery
 from procedures.insight.approximation.sample_sums import clusters, sample_sums

@@ -6,13 +6,52 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from procedures.declare.result_rows import ApproximateRow
+from procedures.declare.result_rows import ShownRow
 from procedures.insight.approximation.estimation import Estimates, Estimation
 from procedures.insight.approximation.exact_query import ExactValue
 from procedures.insight.approximation.intervals import Method
 
 # Reason codes.
 OUTSIDE_TOLERANCE, NO_INTERVAL, GROUPS_MAY_BE_MISSING = "OUTSIDE_TOLERANCE", "NO_INTERVAL", "GROUPS_MAY_BE_MISSING"
+
+
+@dataclass(frozen=True)
+class ApproximateRow(ShownRow):
+    """One aggregate of one group, or what cannot be estimated.
+
+    Attributes:
+        keys: keys of the group by column, as text; empty without GROUP BY.
+        aggregate: column of the query; None for a row about groups that may be missing.
+        estimate: the estimate, or the exact answer; None without an interval.
+        lower: lower end of the interval.
+        upper: upper end of the interval.
+        met: whether the interval is within the tolerance.
+        method: ``normal`` or ``bounded``: how the interval was computed; ``exact``.
+        fraction: fraction of the weights that was read; 1 if the answer is exact.
+        expected_fraction: fraction at which the interval is expected to be within the tolerance.
+        rows: rows of the sample that the query aggregates, in all groups.
+        bytes_read: size of the files that all steps read.
+        exact_bytes: size of the files that the exact answer reads.
+        value: the exact answer as text, also of aggregates that are not numbers.
+        reason: code if the interval is not within the tolerance.
+        message: one-sentence summary.
+    """
+
+    keys: dict[str, str | None]
+    aggregate: str | None
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    met: bool | None
+    method: str | None
+    fraction: float
+    expected_fraction: float | None
+    rows: int
+    bytes_read: int
+    exact_bytes: int
+    value: str | None
+    reason: str | None
+    message: str
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, StructType
 
 from catalog.jvm.local_rows import local_data_frame
-from procedures.declare.result_rows import ApproximateRow
 from procedures.insight.approximation.aggregate_query import Output
+from procedures.insight.approximation.answer_rows import ApproximateRow
 
 LOWER, UPPER = "_lower", "_upper"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from procedures.declare.result_rows import CheckRow, ddl_of
+from procedures.declare.result_rows import ShownRow, ddl_of
 
-SCHEMA = ddl_of(CheckRow)
 ERROR, WARNING = "error", "warning"
 # Errors that indexing the file again repairs.
 UNTAGGING_HELPS = (
@@ -25,6 +26,30 @@ UNTAGGING_HELPS = (
     "ROW_OUTSIDE_BLOCKS",
     "ROW_OUTSIDE_BAND",
 )
+
+
+@dataclass(frozen=True)
+class CheckRow(ShownRow):
+    """A problem of the index; the last row is the summary.
+
+    Attributes:
+        check: code; ``SUMMARY`` in the last row.
+        severity: ``error`` or ``warning``; ``ok`` in the summary of a table without problems.
+        path: file as in the log; None in the summary.
+        revision_id: the file's revision.
+        cube_id: cube of the block, if the problem concerns one block.
+        message: the problem; in the summary, what was checked.
+    """
+
+    check: str
+    severity: str
+    path: str | None
+    revision_id: int | None
+    cube_id: str | None
+    message: str
+
+
+SCHEMA = ddl_of(CheckRow)
 
 
 def problem(check: str, severity: str, message: Column, cube: Column | None = None) -> Column:

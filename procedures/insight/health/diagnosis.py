@@ -9,11 +9,35 @@ import numpy as np
 
 from catalog.files.file_table import FileTable, Flags
 from otree.revision import Revision
-from procedures.declare.result_rows import HealthRow
+from procedures.declare.result_rows import ShownRow
 from procedures.insight.health.adviser import MeasuredIndex, advice_on, steps_of
 from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import AdviceStep
 from procedures.insight.health.score import SCALES, Part, score_of
+
+
+@dataclass(frozen=True)
+class HealthRow(ShownRow):
+    """A part of the score of a table's health; the first row has the score.
+
+    Attributes:
+        part: ``total``, or what was measured.
+        value: the score from 0 to 100, or what was measured.
+        unit: of the value.
+        fine: value up to which no point is lost; None in the first row.
+        points_lost: points that the part takes off 100, and their sum in the first row.
+        cost_per_read: bytes that an average read reads beyond those of a fresh table because of it; None if unknown.
+        advice: statement that mends it, None if no point is lost; in the first row, what to do first, None if there is
+            nothing to do.
+    """
+
+    part: str
+    value: float
+    unit: str
+    fine: float | None
+    points_lost: float
+    cost_per_read: int | None
+    advice: str | None
 
 
 @dataclass(frozen=True)

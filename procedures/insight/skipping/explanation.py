@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.counted_nouns import counted
@@ -10,7 +11,7 @@ from catalog.jvm.read_report import PlannedSample
 from catalog.jvm.skipping_report import SkippingPlan, SkippingScan
 from catalog.pruning.join_reasons import ADVICE, JoinReason
 from catalog.quantities import size_text
-from procedures.declare.result_rows import ExplainSkippingRow
+from procedures.declare.result_rows import INT, ShownRow
 from procedures.insight.skipping.reasons import SkippingReason
 from procedures.insight.skipping.scan_findings import findings_of
 
@@ -22,6 +23,30 @@ _STEPS = (
     ("WEIGHTS", "kept", "Removed by the index: the rows of the file are not in the sample."),
 )
 _LIMIT = ("LIMIT", "candidate", "Removed by LIMIT: the other files have enough rows.")
+
+
+@dataclass(frozen=True)
+class ExplainSkippingRow(ShownRow):
+    """A step of the file selection of one scan, a reason why files are not skipped, or what to do about a table.
+
+    Attributes:
+        scan: number of the scan in the plan, from 1; None for a reason that concerns the whole query, and for advice.
+        table: full name of the table of the scan.
+        item: step (``TABLE``, ``PARTITION_VALUES``, ``STATISTICS``, ``LIMIT``, ``CUBES``, ``WEIGHTS``, ``JOINS``,
+            ``READ``), ``JOIN`` for what one join leaves, reason, or ``ADVICE``.
+        files: files of the table, that the step removes, that are read, or that the reason concerns.
+        bytes: their bytes, or those that an average read saves after what is advised; None if they are not known.
+        condition: condition that the reason concerns, or the code of the advice.
+        message: what the step does, or what would help.
+    """
+
+    scan: int | None = field(metadata=INT)
+    table: str | None
+    item: str
+    files: int | None
+    bytes: int | None
+    condition: str | None
+    message: str
 
 
 def explanation_rows(plan: SkippingPlan, *, pruning_enabled: bool) -> list[ExplainSkippingRow]:

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from catalog.errors import UseError
 from catalog.jvm.skipping_report import SkippingPlan
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.result_rows import ExplainSkippingRow
 from procedures.insight.health.adviser import NOTHING_TO_DO
 from procedures.insight.health.health import diagnosis_of
+from procedures.insight.skipping.explanation import ExplainSkippingRow
 from procedures.process.application import application
 
 ITEM = "ADVICE"

@@ -17,10 +17,41 @@ from catalog.jvm.session import activate, described_jobs, work_session
 from catalog.jvm.table_versions import LogLoad
 from catalog.state.lease import exclusive_lease
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.result_rows import ConsolidateLogRow
+from procedures.declare.result_rows import ShownRow
 from procedures.lifecycle.log.log_mode import DONE, FAILED, LogMode, LogTask, ModeOutcome
 from procedures.process.application import application
 from procedures.selection.timestamps import Instant
+
+
+@dataclass(frozen=True)
+class ConsolidateLogRow(ShownRow):
+    """One mode for the log of one table.
+
+    Attributes:
+        table: full name.
+        mode: ``commits``, ``file_metadata``, ``table_metadata`` or ``events``.
+        state: ``done``, ``planned``, ``skipped`` if there was nothing to do, or ``failed``.
+        files_before: number of log files that a new session reads to load the table; for ``events``, files of events.
+        files_after: the same afterwards; NULL in a dry run.
+        bytes_before: bytes of these log files.
+        bytes_after: the same afterwards.
+        load_ms_before: milliseconds that it takes to load the table without any cache.
+        load_ms_after: the same afterwards.
+        version: the version that was committed, or of which a checkpoint was written.
+        message: one-sentence summary, or the error.
+    """
+
+    table: str
+    mode: str
+    state: str
+    files_before: int | None
+    files_after: int | None
+    bytes_before: int | None
+    bytes_after: int | None
+    load_ms_before: int | None
+    load_ms_after: int | None
+    version: int | None
+    message: str
 
 
 @dataclass(frozen=True)

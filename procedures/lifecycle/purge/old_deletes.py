@@ -13,7 +13,7 @@ from catalog.jvm.table_versions import TableVersions
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.runs import Run
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.report import ReportRow
+from procedures.loop.report import OptimizeRow
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import application
 from procedures.selection.delete_compaction import NAME as DELETE_COMPACTION
@@ -39,7 +39,7 @@ def files_with_old_deletes(versions: TableVersions, version: int, newest: int) -
 
 def compact_old_deletes(
     table: ManagedTable, paths: list[str], min_ratio: float, run: Run, *, dry_run: bool, quiet_millis: int = 0
-) -> list[ReportRow]:
+) -> list[OptimizeRow]:
     """Rewrites files without their deleted rows; the versions before stay readable as long as the old files stay.
 
     Args:
@@ -50,9 +50,9 @@ def compact_old_deletes(
         dry_run: plans only.
         quiet_millis: see ``OptimizeSettings``.
     """
-    rows: list[ReportRow] = []
+    rows: list[OptimizeRow] = []
 
-    def compact(files: Sequence[str]) -> list[ReportRow]:
+    def compact(files: Sequence[str]) -> list[OptimizeRow]:
         arguments = {
             "table": table.name,
             "strategy": DELETE_COMPACTION,
@@ -70,9 +70,9 @@ def compact_old_deletes(
 
 def compact_remaining(
     paths: Sequence[str],
-    compact: Callable[[Sequence[str]], list[ReportRow]],
+    compact: Callable[[Sequence[str]], list[OptimizeRow]],
     live_paths: Callable[[Sequence[str]], list[str]],
-) -> list[ReportRow]:
+) -> list[OptimizeRow]:
     """Compacts files; leaves out those that other writers remove in the meantime.
 
     Args:

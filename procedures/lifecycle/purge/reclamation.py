@@ -18,7 +18,7 @@ from catalog.state.lease import acquire, holder_of, renewed
 from catalog.state.protection import protections
 from catalog.state.reclaimed import oldest_left, record_reclaimed
 from catalog.table.managed_table import ManagedTable
-from procedures.declare.result_rows import PurgeRow
+from procedures.declare.result_rows import ShownRow
 from procedures.declare.runs import Run
 from procedures.lifecycle.purge.lease_wait import LeaseWait
 from procedures.lifecycle.purge.log_cleanup import LogCleanup
@@ -28,12 +28,35 @@ from procedures.lifecycle.vacuum.reasons import EMPTY_FOLDER
 from procedures.lifecycle.vacuum.recorded_vacuum import TASKS_PER_CORE, check_place, deleted, vacuum_settings
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from procedures.lifecycle.vacuum.vacuum_run import VacuumRun
-from procedures.loop.report import COMMITTED, LEASE_HELD, PLANNED, ReportRow
+from procedures.loop.report import COMMITTED, LEASE_HELD, PLANNED, OptimizeRow
 from procedures.process.application import application
 
 COMPACTION, FILES, LOG, EVENTS, PROTECTED, VERSIONS = "compaction", "files", "log", "events", "protected", "versions"
 # Times that the compaction is planned while other runs take the lease between its plan and its rewrite.
 _MOST_PLANS = 5
+
+
+@dataclass(frozen=True)
+class PurgeRow(ShownRow):
+    """A step of a purge, or a protected version.
+
+    Attributes:
+        step: ``compaction``, ``files``, ``log``, ``events``, ``protected`` or ``versions``.
+        files: number of files that the step rewrote, deleted or kept; of a dry run, that it would.
+        bytes: their size; None if it is unknown.
+        lost_from: first version that can no longer be read; None except in the row ``versions``.
+        lost_to: last version that can no longer be read.
+        oldest_version: oldest version left, apart from protected ones; the version of a protected one.
+        message: one-sentence summary.
+    """
+
+    step: str
+    files: int
+    bytes: int | None
+    lost_from: int | None
+    lost_to: int | None
+    oldest_version: int | None
+    message: str
 
 
 @dataclass(frozen=True)
@@ -129,7 +152,7 @@ class Reclamation:
         if not self._settings.whole:
             return []
         is_dry_run, clock = self._settings.dry_run, application().clock
-        rows: list[ReportRow] = []
+        rows: list[OptimizeRow] = []
         plans, version, is_held = 0, 0, True
         while is_held and plans < _MOST_PLANS:
             if not is_dry_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
 
@@ -18,7 +19,7 @@ from catalog.state.protection import Protection
 from catalog.state.reclaimed import record_reclaimed
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
-from procedures.declare.result_rows import VacuumRow
+from procedures.declare.result_rows import ShownRow
 from procedures.lifecycle.vacuum.aborted_rewrites import AbortedRewrites
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
@@ -28,6 +29,26 @@ from procedures.loop.progress import Progress
 from procedures.process.application import application
 
 MAX_PATHS_SHOWN = 1000
+
+
+@dataclass(frozen=True)
+class VacuumRow(ShownRow):
+    """A total of a vacuum, or in a dry run a file that it would delete.
+
+    Attributes:
+        path: file or empty folder of a dry run; None in a total.
+        reason: ``EXPIRED``, ``UNREFERENCED``, ``ABORTED_REWRITE``, ``EMPTY_FOLDER``, ``STORED_PLAN``, ``PROTECTED``,
+            ``CLONED`` or ``KEPT``.
+        files: number of files; of folders in a total of ``EMPTY_FOLDER``.
+        bytes: their size; 0 for ``STORED_PLAN``, whose small files are not measured.
+        state: ``planned``, ``deleted`` or ``kept``.
+    """
+
+    path: str | None
+    reason: str
+    files: int
+    bytes: int
+    state: str
 
 
 class VacuumRun:

@@ -1,12 +1,11 @@
 """Rows of procedures are declared once: the columns of SQL follow from their fields."""
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 import pytest
 
 from procedures.calls.registry import procedures
-from procedures.declare import result_rows
 from procedures.declare.result_rows import INT, ddl_of
 
 
@@ -41,8 +40,10 @@ def test_a_type_without_a_column_is_a_mistake():
         ddl_of(Odd)
 
 
-@pytest.mark.parametrize("kind", [k for k in vars(result_rows).values() if is_dataclass(k)], ids=lambda k: k.__name__)
-def test_each_row_is_the_result_of_its_procedure(kind):
-    declared = {name.replace("_", ""): procedure.result for name, procedure in procedures().items()}
-    assert declared[kind.__name__.removesuffix("Row").lower()] == ddl_of(kind)
+@pytest.mark.parametrize("name", procedures())
+def test_rows_are_named_like_their_procedure(name):
+    """Except those of ``use.compact``, which are rows of ``use.optimize``."""
+    kind = procedures()[name].row
+    assert kind.__name__ == "".join(part.title() for part in name.replace("compact", "optimize").split("_")) + "Row"
+    assert procedures()[name].result == ddl_of(kind)
     assert fields(kind)

@@ -11,9 +11,8 @@ from service_fakes import FakeService
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.state import automation
 from catalog.state.automation import Automation
-from procedures.declare.result_rows import OptimizeRow
 from procedures.declare.runs import Stop
-from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, nothing_row
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, PLANNED, SKIPPED, OptimizeRow, nothing_row
 from procedures.service import service_metrics
 from procedures.service.ended_run import EndedRun
 from procedures.service.execution import totals_of

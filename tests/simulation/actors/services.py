@@ -15,7 +15,7 @@ from procedures.declare.declaration import Call
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.budget import RunBudget
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.report import LEASE_HELD, ReportRow
+from procedures.loop.report import LEASE_HELD, OptimizeRow
 from procedures.loop.table_optimizer import optimize
 from simulation.faults import StoreError
 from simulation.store import Texts
@@ -86,7 +86,7 @@ def _serve(world: World, session: Session, settings: OptimizeSettings) -> None:
             world.invariants.check(within, f"budget: {run.committed_bytes} bytes were rewritten, {allowed} allowed")
 
 
-def _tolerated(world: World, work: Callable[[], list[ReportRow]]) -> list[ReportRow]:
+def _tolerated(world: World, work: Callable[[], list[OptimizeRow]]) -> list[OptimizeRow]:
     """A service goes on after an error of a run."""
     try:
         return work()

@@ -6,8 +6,7 @@ import pytest
 from fake_clock import FakeClock
 from fleet_fakes import known_table
 
-from procedures.declare.result_rows import FleetRow
-from procedures.service.fleet_overview import Member
+from procedures.service.fleet_overview import FleetRow, Member
 from sql_ext.dashboard.collector import Collector
 from sql_ext.dashboard.fleet_data import FleetData, HealthNote, TableLine
 
