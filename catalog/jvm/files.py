@@ -29,17 +29,6 @@ def is_plain_folder(spark: SparkSession, path: str) -> bool:
     return True
 
 
-def file_size(spark: SparkSession, path: str) -> int | None:
-    """Size of a file in bytes; None for a folder.
-
-    Raises:
-        Py4JJavaError: the file does not exist or its file system refuses.
-    """
-    hadoop = java_class(spark, "org.apache.hadoop.fs.Path")(path)
-    status = hadoop.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(hadoop)
-    return int(status.getLen()) if status.isFile() else None
-
-
 class TextFile(NamedTuple):
     """A file: when it was last written, in epoch milliseconds, and its text; None for a folder or a larger file."""
 
