@@ -9,9 +9,10 @@ from functools import partial
 from typing import TypeVar
 
 from catalog.clock import Clock
-from catalog.errors import ConcurrentChangeError, FileSystemError, UseError
+from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
 from catalog.properties.fleet_properties import Pool
+from catalog.properties.optimization_properties import Triggers
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from catalog.state.fleet_ledger import Refusal
@@ -25,14 +26,13 @@ from procedures.service.execution import Engine, RunOutcome, Turn
 from procedures.service.schedule import Schedule
 from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
+from procedures.service.table_checks import TableChecks
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
 logger = logging.getLogger(__name__)
 
 _Outcome = TypeVar("_Outcome")
-CHECK_SECONDS, FILES_SECONDS = 10.0, 60.0
-"""A check of a table, such as whether it is suspended, ends after so long; one that lists its files takes longer."""
 # Tables that are appraised at the same time; each is planned, and nothing is rewritten.
 _APPRAISALS = 4
 # A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
@@ -86,7 +86,7 @@ class Workers:
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
         self._ledger_folder: str | None = None
-        self._pool = ServiceSettings().pool
+        self._checks = TableChecks(engine, ServiceSettings().pool)
         self.is_silent: Callable[[], bool] = lambda: False
         """Whether to suppress errors, because Spark has stopped."""
 
@@ -164,7 +164,7 @@ class Workers:
         """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
         self._interval, self._ledger_folder = settings.optimization_interval, settings.fleet_location
-        self._pool = settings.pool
+        self._checks = TableChecks(self._engine, settings.pool)
         with self._lock:
             for worker in self._workers.values():
                 worker.stop_after_hours(now)
@@ -179,7 +179,7 @@ class Workers:
                 break
             strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
-            if chosen or (maintenance and self._may_maintain(worker, now)):
+            if chosen or (maintenance and self._may_run(worker, now, Triggers())):
                 # Other jobs are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
                 with self._lock:
@@ -203,7 +203,7 @@ class Workers:
             running = [worker for worker in self._workers.values() if worker.run is not None]
         for worker in running:
             try:
-                suspended = self._in_time(partial(self._engine.suspended, worker.location), CHECK_SECONDS)
+                suspended = self._checks.is_suspended(worker.location)
             except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
                 logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(error))
                 continue
@@ -223,13 +223,11 @@ class Workers:
                 worker.skip_turn(now, self._interval)
             return False
 
-        def check() -> tuple[bool, bool]:
-            suspended = self._engine.suspended(worker.location)
-            return suspended, not suspended and (not worker.by_triggers or self._is_reached(worker))
+        return self._may_run(worker, now, worker.schedule.triggers)
 
-        # The first list of files of a large table takes longer.
-        seconds = FILES_SECONDS if worker.schedule.triggers.of_files else CHECK_SECONDS
-        checked = self._checked(worker, check, seconds)
+    def _may_run(self, worker: Worker, now: int, triggers: Triggers) -> bool:
+        """Whether the table is not suspended and a trigger is reached; maintenance needs none."""
+        checked = self._checked(worker, partial(self._checks.may_run, worker, triggers))
         if checked is None:
             return False
         suspended, reached = checked
@@ -251,69 +249,15 @@ class Workers:
         limit = settings.max_queued_tasks
         return ClusterLoad(queue.tasks, queue.cores if limit is None else limit)
 
-    def _may_maintain(self, worker: Worker, now: int) -> bool:
-        """Whether the table is not suspended; maintenance does not need new commits."""
-        suspended = self._checked(worker, lambda: self._engine.suspended(worker.location), CHECK_SECONDS)
-        if suspended is None:
-            return False
-        with self._lock:
-            worker.suspended = suspended
-            if suspended:
-                worker.skip_turn(now, self._interval)
-        return not suspended
-
-    def _is_reached(self, worker: Worker) -> bool:
-        triggers = worker.schedule.triggers
-        if triggers.commits is not None:
-            after = -1 if worker.settled is None else worker.settled
-            if self._engine.commits(worker.location, after, triggers.commits) >= triggers.commits:
-                return True
-        if not triggers.of_files:
-            return False
-        files = self._engine.files(worker.name)
-        return (
-            (triggers.unindexed_bytes is not None and files.unindexed_bytes >= triggers.unindexed_bytes)
-            or (
-                triggers.unindexed_share is not None
-                and files.unindexed_bytes > 0
-                and files.unindexed_bytes >= triggers.unindexed_share * files.bytes
-            )
-            or (triggers.small_files is not None and files.small_files >= triggers.small_files)
-        )
-
-    def _checked(self, worker: Worker, check: Callable[[], _Outcome], seconds: float | None) -> _Outcome | None:
+    def _checked(self, worker: Worker, check: Callable[[], _Outcome]) -> _Outcome | None:
         """The result of a check of a table; None if it failed, which the state of the table shows."""
         try:
-            return check() if seconds is None else self._in_time(check, seconds)
+            return check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
                 if self._workers.get(worker.location) is worker:
                     worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
-
-    def _in_time(self, check: Callable[[], _Outcome], seconds: float) -> _Outcome:
-        """The result of a check in a thread of its own, so that a file system without an answer blocks no other table.
-
-        Raises:
-            FileSystemError: there is none in time.
-        """
-        results: list[_Outcome | BaseException] = []
-
-        def work() -> None:
-            try:
-                self._engine.prepare(self._pool)
-                results.append(check())
-            except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
-                results.append(error)
-
-        thread = threading.Thread(target=work, name="use-check", daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not results:
-            raise FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
-        if isinstance(results[0], BaseException):
-            raise results[0]
-        return results[0]
 
     def _running(self, now: int) -> int:
         """How many runs are under way, apart from those without progress for too long."""
@@ -345,8 +289,7 @@ class Workers:
             run = Run(worker.name, worker.location, AUTOMATIC, worker.schedule.parameters, now)
             return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)
 
-        # It has a thread of its own, and may take long.
-        appraisal = self._checked(worker, check, None)
+        appraisal = self._checked(worker, check)
         with self._lock:
             if appraisal is not None and self._workers.get(worker.location) is worker:
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)

@@ -199,7 +199,7 @@ def test_failures_in_a_row_are_tried_less_and_less_often():
 
 
 def test_a_file_system_without_an_answer_blocks_no_other_table(monkeypatch):
-    monkeypatch.setattr("procedures.service.workers.CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("procedures.service.table_checks.CHECK_SECONDS", 0.05)
     fake = _fleet({"a": (10, 40), "b": (90, 40)})
     suspended, answer = fake.engine.suspended, threading.Event()
 
