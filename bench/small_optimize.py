@@ -28,7 +28,7 @@ from bench_session import start_session
 from pyspark.sql import SparkSession
 
 import sql_ext
-from catalog.table import snapshot
+from catalog.files import version_files
 
 HOME = Path.cwd() / "build" / "bench-small-optimize"
 ROWS = 1_000
@@ -141,7 +141,7 @@ def measured(spark: SparkSession, way: str, kind: str, number: int) -> Cost:
         spark.sql(f"INSERT INTO {table} SELECT id, hash(id) FROM range({first}, {first + ROWS})")
     if kind == "first look":
         spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-        snapshot._KEPT_TABLES = type(snapshot._KEPT_TABLES)(snapshot._KEPT_TABLES._limit)
+        version_files._KEPT_TABLES = type(version_files._KEPT_TABLES)(version_files._KEPT_TABLES._limit)
     begin = Cost.now(spark)
     WAYS[way](spark, table)
     cost = Cost.now(spark).since(begin)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -15,6 +19,8 @@ from pyspark.sql.types import (
 )
 
 from catalog.columns.column_names import FoundColumn, find_stored
+from catalog.files.block_rows import BLOCKS_SCHEMA
+from catalog.jvm.row_expressions import RowExpressions
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.revision import Revision
 
@@ -25,7 +31,7 @@ _SAYS_INDEXED = f"(tags['{BLOCKS_TAG}'] IS NOT NULL OR coalesce(tags['{REVISION_
 _TIME = "coalesce(try_cast(try_element_at(split(tags['{tag}'], ','), {position}) AS BIGINT), modificationTime)"
 _OFFSET = "coalesce(concat('@', CAST(deletionVector.offset AS STRING)), '')"
 # The columns of ``TableSnapshot.file_rows``, over those of ``log_files`` and ``blocks``.
-FILE_ROW = (
+_FILE_ROW = (
     "path",
     f"coalesce(concat(deletionVector.storageType, deletionVector.pathOrInlineDv, {_OFFSET}), '') AS deletion_vector",
     "size",
@@ -51,6 +57,59 @@ FILE_ROW = (
 NOT_IN_FILES = ("band_first", "band_end", "rewrites", "tagged_revision", "deleted", "tier", "partition")
 
 
+@dataclass(frozen=True)
+class LogRowReader:
+    """Reads rows of the log as rows of files, with the schema and the revisions of one version.
+
+    Attributes:
+        spark: session of the rows.
+        schema: logical schema.
+        partition_columns: logical names.
+        revisions: those that can be read, by id.
+    """
+
+    spark: SparkSession
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    revisions: Mapping[int, Revision]
+
+    @cached_property
+    def dimensions(self) -> dict[int, int]:
+        """The number of dimensions of each revision with a space, by the revision's number."""
+        return {number: r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
+
+    @property
+    def ranged_columns(self) -> tuple[str, ...]:
+        """The columns, by stored name, whose ranges a ``FileTable`` has: those of the newest revision."""
+        return self.revisions[max(self.dimensions)].columns if self.dimensions else ()
+
+    def rows_of(self, log_files: DataFrame, *more: str) -> DataFrame:
+        """The rows of ``TableSnapshot.file_rows`` for some rows of the log, with more columns.
+
+        Args:
+            log_files: rows with the columns of Delta's AddFile.
+            more: columns of these rows, as SQL.
+        """
+        rows = log_files.withColumn("blocks", self.blocks_of_tags())
+        partition = partition_text(bool(self.partition_columns))
+        return rows.selectExpr(*_FILE_ROW, partition, *more)
+
+    def table_rows_of(self, log_files: DataFrame, *more: str) -> DataFrame:
+        """The rows that ``FileTable`` needs, with more columns; see ``rows_of``."""
+        return self.rows_of(log_files, *bounds(self.schema, self.ranged_columns), *more).drop("partition_values")
+
+    def blocks_of_tags(self) -> Column:
+        """The blocks of a row of the log: NULL unless its tags can be read and name a revision with a space.
+
+        The shim reads them with the code that skips files, so that both agree on which files are indexed.
+        """
+        if not self.dimensions:
+            return F.lit(None).cast(BLOCKS_SCHEMA)
+        numbers = ", ".join(f"'{number}', {dimensions}" for number, dimensions in self.dimensions.items())
+        dimensions = F.expr(f"try_element_at(map({numbers}), tags['{REVISION_TAG}'])")
+        return RowExpressions(self.spark).blocks(F.col("tags")[BLOCKS_TAG], dimensions)
+
+
 def partition_text(is_partitioned: bool) -> str:
     """SQL for the partition of a file as text, equal for files of one partition; '' in a table without partitions.
 
@@ -63,18 +122,16 @@ def partition_text(is_partitioned: bool) -> str:
     return "to_json(map_from_entries(array_sort(map_entries(partitionValues)))) AS partition"
 
 
-def bounds(schema: StructType, revision: Revision | None) -> tuple[str, str]:
-    """SQL over the rows of ``TableSnapshot.log_files`` for the minima and maxima of the indexed columns.
+def bounds(schema: StructType, columns: Sequence[str]) -> tuple[str, str]:
+    """SQL over the rows of ``TableSnapshot.log_files`` for the minima and maxima of columns.
 
     Args:
         schema: logical schema of the table.
-        revision: its columns are meant; none without a revision.
+        columns: their stored names.
 
     Returns:
-        Two columns ARRAY<DOUBLE>, named low and high, with an entry per indexed column, NULL where the statistics do
-        not tell.
+        Two columns ARRAY<DOUBLE>, named low and high, with an entry per column, NULL where the statistics do not tell.
     """
-    columns = revision.columns if revision is not None else ()
     return bounds_of([find_stored(schema, column) for column in columns])
 
 

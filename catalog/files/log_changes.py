@@ -22,7 +22,7 @@ MAX_COMMITS = 200
 MAX_SHORT_COMMITS = 20
 MAX_SHORT_BYTES = 1_000_000
 _DELETION_VECTOR = "STRUCT<storageType: STRING, pathOrInlineDv: STRING, offset: INT, cardinality: BIGINT>"
-# The fields of an added file that ``TableSnapshot.rows_of`` needs.
+# The fields of an added file that ``LogRowReader.rows_of`` needs.
 ADD_FIELDS = (
     "path: STRING, partitionValues: MAP<STRING, STRING>, size: BIGINT, modificationTime: BIGINT, "
     f"stats: STRING, tags: MAP<STRING, STRING>, deletionVector: {_DELETION_VECTOR}"

@@ -47,7 +47,7 @@ def commit_facts(snapshot: TableSnapshot, first: int = 0) -> DataFrame:
     """
     small = TARGET_FILE_BYTES.value(snapshot.settings) // 2
     by_path, by_commit = Window.partitionBy("changed"), Window.partitionBy("changed", "commit")
-    rows = snapshot.rows_of(
+    rows = snapshot.reader.rows_of(
         _actions(snapshot, first),
         *("commit", "modified", "changed", "is_add", "dataChange", "commitInfo"),
     )
@@ -91,20 +91,20 @@ def file_lives(snapshot: TableSnapshot, first: int = 0) -> tuple[FileLives, int]
         The files, and the newest version that removed a file of which nothing else is known, because an earlier commit
         added it; -1 without one. The files before that version are incomplete.
     """
-    ranges = bounds(snapshot.schema, snapshot.latest_revision)
+    newest = snapshot.latest_revision
+    ranges = bounds(snapshot.schema, () if newest is None else newest.columns)
     columns = ("commit", "is_add", "file", "partition", "low", "high")
     path, partition = F.xxhash64("changed").alias("file"), F.xxhash64("partition").alias("partition")
 
     def logged() -> pa.Table:
         actions = _actions(snapshot, first).where("changed IS NOT NULL AND is_add IS NOT NULL")
-        rows = snapshot.rows_of(actions, "commit", "is_add", "changed", *ranges)
+        rows = snapshot.reader.rows_of(actions, "commit", "is_add", "changed", *ranges)
         return rows.withColumn("partition", partition).withColumn("file", path).select(*columns).toArrow()
 
-    live = snapshot.rows_of(snapshot.log_files, *ranges, "path AS changed")
+    live = snapshot.reader.rows_of(snapshot.log_files, *ranges, "path AS changed")
     live = live.withColumn("partition", partition).withColumn("file", path)
     live = live.select(F.lit(-1).cast("bigint").alias("commit"), F.lit(True).alias("is_add"), *columns[2:])
-    width = 0 if snapshot.latest_revision is None else snapshot.latest_revision.dimensions
-    return lives_of(read_again(logged), live.toArrow(), width)
+    return lives_of(read_again(logged), live.toArrow(), 0 if newest is None else newest.dimensions)
 
 
 def lives_of(actions: pa.Table, live: pa.Table, width: int) -> tuple[FileLives, int]:

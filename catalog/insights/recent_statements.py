@@ -278,7 +278,8 @@ def _described(
     versions = sorted(logged)
     actions = [action for version in versions for part in _parts(logged[version][1]) for action in part]
     files = _files(snapshot, columns, actions)
-    known = _Ranges(snapshot.kept_files_before, [commit.written for commit in kept.values()], len(columns))
+    _, before = snapshot.version_files.kept_before or (None, None)
+    known = _Ranges(before, [commit.written for commit in kept.values()], len(columns))
     described: dict[int, _Commit] = {}
     start = 0
     for version in versions:

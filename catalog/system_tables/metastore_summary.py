@@ -105,7 +105,7 @@ def _open(query: SystemQuery, wanted: frozenset[str], listed: Listed) -> _Opened
         # The unindexed files of a table without an index are counted beside its version.
         needs_files = bool(wanted & (_OF_CUBES | _OF_HEALTH)) or (bool(wanted & _OF_FILES) and snapshot.has_spaces)
         # Most tables have few files, which Delta lists beside the version.
-        return _Opened(table, snapshot, needs_files and not snapshot.keep_listed())
+        return _Opened(table, snapshot, needs_files and not snapshot.version_files.keep_listed())
     except Exception as error:  # noqa: BLE001 - see _rows_of
         return error
 

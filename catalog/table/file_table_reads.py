@@ -39,7 +39,7 @@ def _read_together(snapshots: Sequence[TableSnapshot]) -> None:
     missing = []
     files = 0
     for snapshot in snapshots:
-        if snapshot.kept_file_table is not None or snapshot.version < 0 or snapshot.extent.files is None:
+        if snapshot.version < 0 or snapshot.version_files.kept is not None or snapshot.extent.files is None:
             continue
         files += snapshot.extent.files
         if files > MAX_FILES:
@@ -48,7 +48,7 @@ def _read_together(snapshots: Sequence[TableSnapshot]) -> None:
     if len(missing) < 2:
         return
     session = metadata_session(missing[0].spark, sum(s.extent.log_bytes for s in missing))
-    frames = [s.rows_in(session).withColumn(_NUMBER, F.lit(i)) for i, s in enumerate(missing)]
-    rows = reduce(lambda one, other: one.unionAll(other), frames).drop("partition_values").coalesce(1).toArrow()
+    frames = [s.version_files.rows_in(session).withColumn(_NUMBER, F.lit(i)) for i, s in enumerate(missing)]
+    rows = reduce(lambda one, other: one.unionAll(other), frames).coalesce(1).toArrow()
     for number, snapshot in enumerate(missing):
-        snapshot.keep(FileTable.of(rows.filter(pc.equal(rows[_NUMBER], number))))
+        snapshot.version_files.keep(FileTable.of(rows.filter(pc.equal(rows[_NUMBER], number))))

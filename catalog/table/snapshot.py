@@ -9,35 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from catalog.columns.column_names import FoundColumn
 from catalog.errors import TableError, TooComplexError, UseError
 from catalog.files import file_table
-from catalog.files.block_rows import BLOCKS_SCHEMA, block_rows, states_of
-from catalog.files.file_rows import FILE_ROW, NOT_IN_FILES, bounds, bounds_of, partition_text
+from catalog.files.block_rows import block_rows, states_of
+from catalog.files.file_rows import NOT_IN_FILES, LogRowReader, bounds_of
 from catalog.files.file_table import UNKNOWN, FileTable, Floats
-from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey, restricted
-from catalog.files.log_changes import FileChanges, changes_between, listed_files
-from catalog.jvm.row_expressions import RowExpressions
-from catalog.jvm.session import metadata_session
+from catalog.files.version_files import PathFilter, VersionFiles, restricted
 from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
-from otree.block import BLOCKS_TAG, REVISION_TAG
 from otree.cube import CubeId
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
-
-_KEPT_TABLES = KeptTables(file_table.MAX_KEPT_BYTES)
-# A log of this size is read by one task.
-_ONE_TASK_BYTES = 64_000_000
-# Lists of this length follow the commits at the cost of a Spark job; a shorter one is read again in the same time, and
-# follows only commits that the driver reads.
-FOLLOWED_FILES = 5_000
 
 
 class FilesTotal(NamedTuple):
@@ -188,10 +177,20 @@ class TableSnapshot:
         """What is wrong with the table's properties below ``use.``."""
         return property_errors(self.settings, self.schema, self.partition_columns)
 
-    @cached_property
+    @property
     def bytes(self) -> int:
         """Bytes of all live files; Delta keeps the sum beside most versions, and else adds it up."""
-        return self.state.size_in_bytes()
+        return self.version_files.bytes
+
+    @cached_property
+    def reader(self) -> LogRowReader:
+        """Reads rows of the log with the schema and the revisions of the version."""
+        return LogRowReader(self.spark, self.schema, self.partition_columns, self.revisions)
+
+    @cached_property
+    def version_files(self) -> VersionFiles:
+        """All files of the version, whatever the restrictions."""
+        return VersionFiles(self.state, self.location, self.table_id, self.version, self.committed_at, self.reader)
 
     @cached_property
     def files(self) -> DataFrame:
@@ -217,27 +216,24 @@ class TableSnapshot:
             deleted BIGINT (rows that a deletion vector hides), tier BIGINT (size tier that clustering has lifted the
             file to, 0 without one) and partition STRING (equal for files of one partition).
         """
-        return self.rows_of(self.log_files)
+        return self.reader.rows_of(self.log_files)
 
     @cached_property
     def file_table(self) -> FileTable:
         """The live files as a table in memory.
 
-        The files of a version are read in one Spark job, and kept for the next snapshot of the version. A long table
-        that is kept from an earlier version follows the commits since. A snapshot with restrictions other than those
-        to paths needs a further job.
+        See ``VersionFiles``. A snapshot with restrictions other than those to paths needs a further Spark job.
 
         Raises:
             TooComplexError: there are more than ``file_table.MAX_FILES`` files.
         """
         if self.version < 0:
             return FileTable.empty()
-        files = self._file_table_of_version()
+        files = self.version_files.table()
         if files is not None:
             return restricted(files, self.restrictions, self.state.files)
         if self.restrictions:
-            rows = self.rows_of(self.log_files, *self._ranges)
-            files = self._read(rows, are_counted=False)
+            files = self.version_files.read(self.reader.table_rows_of(self.log_files))
         if files is None:
             raise TooComplexError.too_many_files(self.location, file_table.MAX_FILES)
         return files
@@ -250,144 +246,15 @@ class TableSnapshot:
         except TooComplexError:
             return None
 
-    def _file_table_of_version(self) -> FileTable | None:
-        """All files of the version; None where there are too many."""
-        files = self.kept_file_table
-        if files is None and (self.extent.files or 0) <= file_table.MAX_FILES:
-            files = self._followed()
-            if files is None:
-                files = self._listed()
-            if files is None:
-                rows = self.rows_in(metadata_session(self.spark, self.extent.log_bytes))
-                files = self._read(rows, are_counted=self.extent.files is not None)
-            if files is not None:
-                self.keep(files)
-        return files
-
-    def _read(self, rows: DataFrame, *, are_counted: bool) -> FileTable | None:
-        """Reads rows of ``file_rows`` with bounds; None where there are too many."""
-        if not are_counted:
-            rows = rows.limit(file_table.MAX_FILES + 1)
-        if self.extent.log_bytes <= _ONE_TASK_BYTES:
-            rows = rows.coalesce(1)
-        files = FileTable.of(rows.drop("partition_values").toArrow())
-        return files if len(files) <= file_table.MAX_FILES else None
-
-    def _followed(self) -> FileTable | None:
-        """The kept files of an earlier version, with the changes of the commits since; None without them."""
-        former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
-        if former is None:
-            return None
-        version, files = former
-        is_short = len(files) < FOLLOWED_FILES
-        if is_short and self.extent.files is None:
-            return None
-        changes = self.changes_since(version, (), self._ranges, only_short=is_short)
-        if changes is None:
-            return None
-        # Every changed path is gone, also that of a new file.
-        followed = files.updated(changes.gone, FileTable.of(changes.added)) if changes.gone else files
-        # Another writer may have replaced commits since.
-        return followed if self._has_counted_files(followed) else None
-
-    def _listed(self) -> FileTable | None:
-        """The files as Delta has listed them beside the version; None where it has not."""
-        text = self.state.listed()
-        rows = None if text is None else listed_files(self.spark, text, self._rows_of_actions(self._ranges))
-        files = None if rows is None else FileTable.of(rows)
-        return files if files is not None and self._has_counted_files(files) else None
-
-    def _has_counted_files(self, files: FileTable) -> bool:
-        """Whether files are as many, with as many bytes, as Delta has counted for the version; True without a count."""
-        return self.extent.files is None or (self.extent.files, self.bytes) == (len(files), int(files.size.sum()))
-
-    def changes_since(
-        self, version: int, columns: Sequence[str], more: Sequence[str] = (), only_short: bool = False
-    ) -> FileChanges | None:
-        """What became of the files of an earlier version with the same metadata, in one Spark job at most.
-
-        Args:
-            version: the earlier version.
-            columns: of ``file_rows``, with ``path``; all but ``partition_values`` when empty.
-            more: columns of rows of the log, as SQL.
-            only_short: whether no Spark job may be started.
-
-        Returns:
-            The changes; None if the commits cannot be read, or are too many.
-        """
-        rows_of = self._rows_of_actions(more, columns)
-        return changes_between(self.spark, self.location, (version, self.version), rows_of, only_short)
-
-    def _rows_of_actions(self, more: Sequence[str], columns: Sequence[str] = ()) -> Callable[[DataFrame], DataFrame]:
-        def rows_of(actions: DataFrame) -> DataFrame:
-            rows = self.rows_of(actions, *more, "changed", "file_name")
-            return rows.select(*columns, "changed", "file_name") if columns else rows.drop("partition_values")
-
-        return rows_of
-
     @property
     def has_spaces(self) -> bool:
         """Whether any revision has a space; otherwise no file is indexed."""
-        return bool(self._dimensions)
+        return bool(self.reader.dimensions)
 
-    @cached_property
+    @property
     def extent(self) -> LogExtent:
         """How large the list of files is, as far as that is known without a Spark job."""
-        return self.state.extent()
-
-    @property
-    def kept_file_table(self) -> FileTable | None:
-        """All files of the version, if they were read before and are still kept."""
-        return _KEPT_TABLES.get(self._version_key)
-
-    @property
-    def kept_files_before(self) -> FileTable | None:
-        """All files of the newest earlier version that was read before and is still kept."""
-        former = _KEPT_TABLES.newest_before(self._version_key) if self.location else None
-        return None if former is None else former[1]
-
-    def keep_listed(self) -> bool:
-        """Keeps all files as Delta has listed them beside the version, without a Spark job.
-
-        Returns:
-            Whether they are kept; False where Delta lists none, as in a version of many files.
-        """
-        if self.version < 0 or self.kept_file_table is not None:
-            return self.version >= 0
-        files = self._listed()
-        if files is not None:
-            self.keep(files)
-        return files is not None
-
-    def keep(self, files: FileTable) -> None:
-        """Keeps all files of the version for other snapshots of it."""
-        if self.location:
-            _KEPT_TABLES.put(self._version_key, files)
-
-    @property
-    def _version_key(self) -> VersionKey:
-        # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
-        # the ranges of the files are those of the newest revision's columns.
-        spaces = frozenset((int(number), dimensions) for number, dimensions in self._dimensions.items())
-        newest = self._newest_readable
-        ranges = (self.schema.json(), newest.columns if newest else ())
-        metadata = self.location, self.table_id, self.partition_columns, ranges
-        return VersionKey(metadata, spaces, self.version, self.committed_at)
-
-    def rows_in(self, session: SparkSession) -> DataFrame:
-        """The rows that ``FileTable`` needs of all files, computed with the settings of a session."""
-        return self.rows_of(self.state.files_in(session), *self._ranges)
-
-    @property
-    def ranged_columns(self) -> tuple[str, ...]:
-        """The columns, by stored name, whose ranges ``file_table`` has."""
-        newest = self._newest_readable
-        return newest.columns if newest is not None else ()
-
-    @property
-    def _ranges(self) -> tuple[str, str]:
-        """SQL for the ranges that ``FileTable`` has."""
-        return bounds(self.schema, self._newest_readable)
+        return self.version_files.extent
 
     def ranges_of(
         self, paths: Sequence[str] | NDArray[np.object_], columns: Sequence[FoundColumn | None]
@@ -407,28 +274,6 @@ class TableSnapshot:
         order = [position[path] for path in paths]
         low, high = (file_table.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
         return low, high
-
-    def rows_of(self, log_files: DataFrame, *more: str) -> DataFrame:
-        """The rows of ``file_rows`` for some rows of the log, with more columns.
-
-        Args:
-            log_files: rows with the columns of Delta's AddFile.
-            more: columns of these rows, as SQL.
-        """
-        rows = log_files.withColumn("blocks", self.blocks_of_tags())
-        partition = partition_text(bool(self.partition_columns))
-        return rows.selectExpr(*FILE_ROW, partition, *more)
-
-    @property
-    def _newest_readable(self) -> Revision | None:
-        """The newest revision, None where there is none or it cannot be read."""
-        numbers = [int(number) for number in self._dimensions]
-        return self.revisions[max(numbers)] if numbers else None
-
-    @cached_property
-    def _dimensions(self) -> dict[str, int]:
-        """The number of dimensions of each revision with a space, by the revision's number."""
-        return {str(number): r.dimensions for number, r in self.revisions.items() if number > 0 and r.transformations}
 
     @property
     def total(self) -> FilesTotal:
@@ -450,32 +295,14 @@ class TableSnapshot:
         totals = self.files.where("revision = 0").agg(F.count(F.lit(1)), F.coalesce(F.sum("size"), F.lit(0)))
         return FilesTotal(*totals.collect()[0])
 
-    def blocks_of_tags(self) -> Column:
-        """The blocks of a row of ``log_files``: NULL unless its tags can be read and name a revision with a space.
-
-        The shim reads them with the code that skips files, so that both agree on which files are indexed.
-        """
-        if not self._dimensions:
-            return F.lit(None).cast(BLOCKS_SCHEMA)
-        numbers = ", ".join(f"'{number}', {dimensions}" for number, dimensions in self._dimensions.items())
-        dimensions = F.expr(f"try_element_at(map({numbers}), tags['{REVISION_TAG}'])")
-        return RowExpressions(self.spark).blocks(F.col("tags")[BLOCKS_TAG], dimensions)
-
-    def blocks(self, revision_id: int | None = None, files: DataFrame | None = None) -> DataFrame:
-        """Blocks of a revision's live files, or of all live files.
-
-        Args:
-            revision_id: the revision; all when left out.
-            files: rows of ``files``; all when left out.
+    def blocks(self) -> DataFrame:
+        """Blocks of all live files.
 
         Returns:
             revision BIGINT, path, deletion_vector, size, write_id, cube_id STRING, min_weight INT, max_weight INT,
             element_count BIGINT.
         """
-        files = self.files if files is None else files
-        if revision_id is not None:
-            files = files.where(F.col("revision") == revision_id)
-        return block_rows(files)
+        return block_rows(self.files)
 
     def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
         """The current tree of a revision: per cube the smallest maximum weight and the sum of elements.
@@ -489,7 +316,7 @@ class TableSnapshot:
         files = self.file_table_if_few
         if files is not None:
             return files.cube_states(revision, without)
-        blocks = self.blocks(revision.revision_id)
+        blocks = block_rows(self.files.where(F.col("revision") == revision.revision_id))
         if without:
             blocks = blocks.where(~F.col("path").isin(list(without)))
         return states_of(blocks, revision)

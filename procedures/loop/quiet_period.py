@@ -132,7 +132,7 @@ class QuietPeriod:
 
 def _columns(snapshot: TableSnapshot) -> list[FoundColumn | None]:
     """The columns whose ranges tell which files a statement reads."""
-    names = snapshot.ranged_columns
+    names = snapshot.reader.ranged_columns
     if not names and (configuration := snapshot.index_configuration) is not None:
         names = tuple(transformer.column for transformer in configuration.transformers)
     return [find_stored(snapshot.schema, name) for name in names]

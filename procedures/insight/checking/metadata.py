@@ -74,7 +74,7 @@ class TaggedFiles:
             tag[BLOCKS_TAG].alias("blocks_text"),
             raw.alias("raw"),
             F.from_json(tag[BLOCKS_TAG], BLOCKS_SCHEMA).alias("blocks"),
-            snapshot.blocks_of_tags().isNotNull().alias("indexed"),
+            snapshot.reader.blocks_of_tags().isNotNull().alias("indexed"),
             tag[BAND_TAG].alias("band"),
             F.try_element_at(F.split(tag[BAND_TAG], ","), F.lit(1)).try_cast("bigint").alias("band_from"),
             F.try_element_at(F.split(tag[BAND_TAG], ","), F.lit(2)).try_cast("bigint").alias("band_to"),

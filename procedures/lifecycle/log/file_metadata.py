@@ -150,7 +150,7 @@ def _candidates(task: LogTask, snapshot: TableSnapshot, schema: StructType) -> D
     return (
         files.withColumn(_LACKS, lacks_statistics(F.from_json("stats", schema), schema))
         # As this project writes them: without spaces, and without fields that no reader needs.
-        .withColumn(_BLOCKS, F.to_json(snapshot.blocks_of_tags()))
+        .withColumn(_BLOCKS, F.to_json(snapshot.reader.blocks_of_tags()))
         .withColumn(_IS_SHORTER, F.coalesce(shorter, F.lit(False)))
         .where(F.col(_LACKS) | F.col(_IS_SHORTER))
     )

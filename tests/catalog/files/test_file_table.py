@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from catalog.files.file_table import FileTable, digits, group_numbers
-from catalog.files.kept_tables import KeptTables, PathFilter, VersionKey
+from catalog.files.version_files import KeptTables, PathFilter, VersionKey
 from otree.cube import CubeId
 from otree.level import level_of
 from procedures.selection.file_positions import LeveledBlocks

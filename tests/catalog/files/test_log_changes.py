@@ -6,11 +6,10 @@ from spark_jobs import at_most
 from tables import NUMBERS, numbers
 
 from catalog.errors import TooComplexError
-from catalog.files import file_table, log_changes
-from catalog.files.kept_tables import KeptTables
+from catalog.files import file_table, log_changes, version_files
 from catalog.files.log_changes import changes_between
+from catalog.files.version_files import KeptTables
 from catalog.jvm.table_state import TableState
-from catalog.table import snapshot as snapshots
 
 COLUMNS = ("path", "size", "rows", "deletion_vector", "revision", "tier", "partition", "rewrites")
 
@@ -31,13 +30,13 @@ def test_files_that_are_added_changed_and_removed(spark, table, monkeypatch, mos
     table.sql("DELETE FROM {t} WHERE id >= 50 AND id < 100")  # a file
     table.append(numbers(spark, 50, start=200, partitions=1))
     snapshot = table.managed.snapshot()
-    changes = snapshot.changes_since(version, COLUMNS)
+    changes = snapshot.version_files.changes_since(version)
     after = {file.path: file for file in table.files}
     same = {p for p in before if p in after and before[p].deletion_vector == after[p].deletion_vector}
     assert len(same) == 2
     assert changes.gone == (set(before) | set(after)) - same
     whole = {row.path: row for row in snapshot.file_rows.select(*COLUMNS).collect()}
-    assert {row["path"]: row for row in changes.added.to_pylist()} == {
+    assert {row["path"]: row for row in changes.added.select(COLUMNS).to_pylist()} == {
         path: row.asDict() for path, row in whole.items() if path not in same
     }
 
@@ -48,10 +47,10 @@ def test_short_commits_are_read_without_a_spark_job(spark, table, monkeypatch):
     table.append(numbers(spark, 50, start=200, partitions=1))
     snapshot = table.managed.snapshot()
     with at_most(spark, 0):
-        in_driver = snapshot.changes_since(version, (), only_short=True)
+        in_driver = snapshot.version_files.changes_since(version, only_short=True)
     monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", 1000)
-    assert snapshot.changes_since(version, (), only_short=True) is None
-    by_job = snapshot.changes_since(version, ())
+    assert snapshot.version_files.changes_since(version, only_short=True) is None
+    by_job = snapshot.version_files.changes_since(version)
     assert in_driver.gone == by_job.gone
     assert in_driver.added.sort_by("path").to_pylist() == by_job.added.sort_by("path").to_pylist()
     assert len(by_job.added) == 2
@@ -60,10 +59,10 @@ def test_short_commits_are_read_without_a_spark_job(spark, table, monkeypatch):
 def test_a_list_that_does_not_have_the_counted_files_is_read_anew(spark, table, monkeypatch):
     """Delta counts the files of most versions. A kept list of a log that was changed by hand is not used."""
     kept = KeptTables(10**9)
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", kept)
     before = table.managed.snapshot()
     files = before.file_table
-    kept.put(before._version_key, files.where(files.path == files.path[0]))
+    kept.put(before.version_files.key, files.where(files.path == files.path[0]))
     table.append(numbers(spark, 50, start=200, partitions=1))
     assert set(table.managed.snapshot().file_table.path) == table.paths
 
@@ -71,20 +70,20 @@ def test_a_list_that_does_not_have_the_counted_files_is_read_anew(spark, table, 
 def test_commits_without_files(spark, table):
     version = table.version
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 20 days')")
-    changes = table.managed.snapshot().changes_since(version, COLUMNS)
+    changes = table.managed.snapshot().version_files.changes_since(version)
     assert (changes.gone, len(changes.added)) == (frozenset(), 0)
 
 
 def test_too_many_commits_and_a_log_that_was_cleaned_up(table, monkeypatch):
     snapshot = table.managed.snapshot()
-    assert snapshot.changes_since(snapshot.version, COLUMNS) is None
-    assert snapshot.changes_since(-1, COLUMNS) is None
-    assert snapshot.changes_since(1, COLUMNS) is not None
+    assert snapshot.version_files.changes_since(snapshot.version) is None
+    assert snapshot.version_files.changes_since(-1) is None
+    assert snapshot.version_files.changes_since(1) is not None
     (table.path / "_delta_log" / f"{2:020d}.json").unlink()
-    assert snapshot.changes_since(1, COLUMNS) is None
-    assert snapshot.changes_since(2, COLUMNS) is not None
+    assert snapshot.version_files.changes_since(1) is None
+    assert snapshot.version_files.changes_since(2) is not None
     monkeypatch.setattr(log_changes, "MAX_COMMITS", 1)
-    assert snapshot.changes_since(2, COLUMNS) is None
+    assert snapshot.version_files.changes_since(2) is None
 
 
 def test_a_commit_that_cannot_be_read(table):
@@ -92,7 +91,7 @@ def test_a_commit_that_cannot_be_read(table):
     commit = table.path / "_delta_log" / f"{snapshot.version:020d}.json"
     commit.write_text(commit.read_text() + '{"add": {"path": "x", "size": "large"')
     (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
-    assert snapshot.changes_since(snapshot.version - 1, COLUMNS) is None
+    assert snapshot.version_files.changes_since(snapshot.version - 1) is None
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
@@ -101,11 +100,11 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
     properties = {"delta.enableDeletionVectors": "true", **({"use.index.columns": "x"} if is_indexed else {})}
     table = new_table(NUMBERS, properties=properties)
     kept = KeptTables(10**9)
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
-    monkeypatch.setattr(snapshots, "FOLLOWED_FILES", 0)
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", kept)
+    monkeypatch.setattr(version_files, "FOLLOWED_FILES", 0)
     followed = []
     monkeypatch.setattr(
-        snapshots, "changes_between", lambda *given: followed.append(changes := changes_between(*given)) or changes
+        version_files, "changes_between", lambda *given: followed.append(changes := changes_between(*given)) or changes
     )
     steps = [
         lambda: table.append(numbers(spark, 50, start=0, partitions=1)),
@@ -120,10 +119,10 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
         step()
         current = table.managed.snapshot()
         found = current.file_table
-        monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
+        monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(0))
         anew = table.managed.snapshot().file_table
-        monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
-        kept.put(current._version_key, found)
+        monkeypatch.setattr(version_files, "_KEPT_TABLES", kept)
+        kept.put(current.version_files.key, found)
         for name in ("path", "deletion_vector", "size", "rows", "revision", "tier", "rewrites", "partition", "deleted"):
             assert getattr(found, name).tolist() == getattr(anew, name).tolist(), name
         assert str((found.low.tolist(), found.high.tolist())) == str((anew.low.tolist(), anew.high.tolist()))
@@ -137,7 +136,7 @@ def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table
 
 
 def test_more_files_than_are_compared(table, monkeypatch):
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(0))
     monkeypatch.setattr(file_table, "MAX_FILES", 3)
     with pytest.raises(TooComplexError, match=r"more than 3 files.*by where"):
         _ = table.managed.snapshot().file_table
@@ -152,7 +151,7 @@ def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypat
         table.append(numbers(spark, 50, start=start, partitions=1))
     table.index()
     expected = table.managed.snapshot()
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(0))
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(0))
     facts = expected.revision_ids_in_use, expected.unindexed_total, expected.cube_states(expected.latest_revision)
     monkeypatch.setattr(file_table, "MAX_FILES", 1)
     table.append(numbers(spark, 50, start=200, partitions=1))
@@ -175,10 +174,10 @@ def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypat
 
 def test_the_list_of_files_beside_a_version_has_the_rows_that_a_job_reads(spark, table, monkeypatch):
     table.sql("DELETE FROM {t} WHERE id = 3")
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(10**9))
     with at_most(spark, 0):
         listed = table.managed.snapshot().file_table
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(10**9))
     monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", 100)
     read = table.managed.snapshot().file_table
     assert len(listed) == len(table.files)
@@ -202,7 +201,7 @@ def test_a_list_beside_a_version_without_the_counted_files_is_not_used(table, mo
     snapshot = table.managed.snapshot()
     lines = snapshot.state.listed().split("\n")
     monkeypatch.setattr(TableState, "listed", lambda _: "\n".join(lines[1:]))
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", KeptTables(10**9))
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", KeptTables(10**9))
     assert len(table.managed.snapshot().file_table) == len(lines)
 
 
@@ -212,6 +211,6 @@ def test_commits_without_files_change_no_list(spark, table):
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'add')")
     newer = table.managed.snapshot()
     with at_most(spark, 0):
-        changes = newer.changes_since(snapshot.version, (), only_short=True)
+        changes = newer.version_files.changes_since(snapshot.version, only_short=True)
         assert newer.file_table is before
     assert (changes.gone, len(changes.added)) == (frozenset(), 0)

@@ -136,7 +136,7 @@ class Log:
             table_id="id",
             version=newest,
             committed_at=self.commits[newest].modified,
-            kept_files_before=self.former,
+            version_files=SimpleNamespace(kept_before=self.former),
         )
 
     def since(self, time):
@@ -209,7 +209,7 @@ def test_ranges_of_removed_files_come_from_the_commits_that_wrote_them(log):
 
 
 def test_ranges_of_removed_files_come_from_an_earlier_list_of_files(log):
-    log.former = file_table(1, low=[[3.0, 0.0]], high=[[4.0, 9.0]])
+    log.former = 0, file_table(1, low=[[3.0, 0.0]], high=[[4.0, 9.0]])
     log.put(1, commit(remove("f0"), add("a", 0, 9)))
     (found,) = log.since(0)
     assert (found.low.tolist(), found.high.tolist()) == ([[3.0, 0.0]], [[4.0, 9.0]])

@@ -51,7 +51,7 @@ class Log:
         listed = table_files([unindexed(name) for name in "abcd"]).snapshot
         # The list is kept, so that snapshots with fewer files need no log.
         self.snapshot = replace(listed, location="memory:/quiet", state=SimpleNamespace(files=None))
-        self.snapshot.keep(listed.file_table)
+        self.snapshot.version_files.keep(listed.file_table)
         self.table = SimpleNamespace(snapshot=lambda: self.snapshot, spark=None, name="t")
         self.nexts, self.version = iter([]), 0
 
@@ -235,7 +235,7 @@ def test_a_commit_waits_for_no_one(log, reason):
     log.statements = [] if reason == "no statement" else [statement("b", time=log.clock.now())]
     if reason == "partitions":
         log.snapshot = replace(log.snapshot, partition_columns=("p",))
-        log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
+        log.snapshot.version_files.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
     rewrite = Rewrite(log)
     assert rewrite.commit() == 0
     assert rewrite.version == 7
@@ -253,7 +253,7 @@ def test_nothing_is_planned_where_statements_leave_no_pause(log, pause, planned)
 def test_a_pause_is_of_no_matter_to_statements_that_name_a_partition(log):
     log.statements = [statement("b", time=log.clock.now(), span=Span(n, n + 1)) for n in range(5)]
     log.snapshot = replace(log.snapshot, partition_columns=("p",))
-    log.snapshot.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
+    log.snapshot.version_files.keep(table_files([unindexed("a"), unindexed("b")]).snapshot.file_table)
     assert paths(log.plan()) == ["a"]
 
 

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.files.kept_tables import KeptTables
+from catalog.files import version_files
+from catalog.files.version_files import KeptTables
 from catalog.jvm.table_state import LogExtent
-from catalog.table import snapshot as snapshots
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
@@ -104,7 +104,7 @@ def test_a_million_files(spark, set_conf, monkeypatch):
     properties = configuration_of([Revision(1, 0, "t", 100_000, transformers, spaces)])
     properties["use.index.columns"] = "x,y"
     state, kept = _Log(_log(spark)), KeptTables(10**9)
-    monkeypatch.setattr(snapshots, "_KEPT_TABLES", kept)
+    monkeypatch.setattr(version_files, "_KEPT_TABLES", kept)
     for given, files in CALLS:
         snapshot = TableSnapshot(spark, 1, "t", properties, SCHEMA, (), 168.0, state, "table")
         table = SimpleNamespace(snapshot=partial(_same, snapshot), spark=spark, name="t")

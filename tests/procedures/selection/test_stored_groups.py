@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from catalog.files.file_table import FileTable
-from catalog.files.kept_tables import PathFilter
+from catalog.files.version_files import PathFilter
 from catalog.state.plan_files import StoredGroup, group_text, parse_group
 from procedures.groups.cutter import MAX_FILES_PER_GROUP, Limits
 from procedures.groups.group import Concatenate

@@ -11,13 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import procedures.lifecycle.log.consolidation as log_consolidation
+from catalog.files.file_rows import LogRowReader
+from catalog.files.version_files import VersionFiles
 from catalog.history import event_store
 from catalog.insights import recent_statements
 from catalog.jvm import table_vacuum, table_versions
 from catalog.state import fleet_ledger, lease, plan_claims, renewal
 from catalog.table import named_files
 from catalog.table.managed_table import ManagedTable
-from catalog.table.snapshot import TableSnapshot
 from procedures.calls import protect as protect_call
 from procedures.calls import vacuum as vacuum_call
 from procedures.lifecycle.purge import old_deletes, reclamation
@@ -76,9 +77,9 @@ def placed(world: World) -> Iterator[None]:
         (recent_statements, "exists", statements.exists),
         (recent_statements, "_files", statements.files_of),
         (recent_statements, "_KEPT_COMMITS", recent_statements._KeptCommits()),
-        (TableSnapshot, "ranged_columns", property(lambda _: ("id",))),
+        (LogRowReader, "ranged_columns", property(lambda _: ("id",))),
         (ManagedTable, "find", classmethod(lambda _, spark, __: spark.table)),
-        (TableSnapshot, "_file_table_of_version", lambda snapshot: snapshot.state.file_table()),
+        (VersionFiles, "table", lambda files: files.state.file_table()),
         (uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
         (application_module, "_active", [app]),
         *world.observation.replacements(),
