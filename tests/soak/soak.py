@@ -49,7 +49,7 @@ PROPERTIES = {
     "use.optimization.autoOptimize.enabled": "true",
     "use.optimization.quietPeriod": "2 seconds",
     "use.insights.consumption.enabled": "true",
-    "use.insights.consumption.rows": "1000",
+    "use.insights.consumption.rows": "200",
 }
 
 
