@@ -145,8 +145,11 @@ class DeltaLog:
             self._settle()
             self._check(wanted, checked + 1, self.newest, reads_all)
             if hold is not None and self.newest > checked:
-                hold(self.newest + 1)
-                hold, checked = None, self.newest
+                checked = self.newest
+                while hold(checked + 1) > checked + 1:
+                    self._check(wanted, checked + 1, self.newest, reads_all)
+                    checked = self.newest
+                hold = None
                 continue
             checked = self.newest
             if wanted.removed and faults.strikes(CONFLICT, 0.3):

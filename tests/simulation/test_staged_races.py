@@ -11,14 +11,18 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from catalog.errors import ProtectionError, VersionError
 from catalog.state.protection import protections
 from catalog.state.reclaimed import oldest_left, record_reclaimed
+from catalog.state.write_records import WriteRecord, record_write
 from catalog.table.managed_table import ManagedTable
 from procedures.calls.protect import protect
+from procedures.calls.purge import purge
+from procedures.calls.vacuum import vacuum
 from procedures.declare.declaration import Call
 from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import Commit
 from simulation.faults import StoreError
+from simulation.surroundings.paths import ROOT
 from simulation.surroundings.placement import placed
 from simulation.surroundings.sessions import Session
 from simulation.world import HOUR, World
@@ -123,3 +127,30 @@ def test_a_suspended_reclamation_does_not_replace_the_record_of_a_later_one(worl
     assert (record_reclaimed(table, odd, 3, world.clock.now()), oldest_left(table, odd)) == (3, 3)
     record_reclaimed(table, table_id, 15, world.clock.now())
     assert [name[:19].lstrip("0") for name in table.list_state("reclaimed")] == ["3", "12", "15"]
+
+
+@pytest.mark.parametrize("purges", [False, True])
+def test_the_record_of_a_killed_rewrite_stays_as_long_as_its_files(world, purges):
+    """A vacuum in mode lite finds them by nothing else."""
+    session = Session(world)
+    call = Call(session, {}, "call")
+    world.scheduler.process.memory["cutoff"] = lambda version: version == world.log.newest
+    record = WriteRecord("3106eb8e31f345b6984d207b8e24cc6f", world.clock.now(), ("",))
+    record_write(session.table, record)
+    # It is killed four hours later.
+    world.scheduler.now += 4 * HOUR
+    file = f"{ROOT}/part-00000-{record.mark}-use0.parquet"
+    world.store.put_data(file, (1, 2), 20, "write rows")
+    world.scheduler.now += HOUR
+
+    if purges:
+        purge(call, "t", older_than=world.log.newest, force=True)
+    else:
+        vacuum(call, "t", retention_hours=3.0, mode="lite")
+    assert file in world.store.objects
+    assert session.table.list_state("writes") == [f"{record.write_id}.json"]
+
+    world.scheduler.now += 30 * 24 * HOUR
+    vacuum(call, "t", retention_hours=3.0, mode="lite")
+    assert file not in world.store.objects
+    assert session.table.list_state("writes") == []

@@ -40,6 +40,11 @@ class AbortedRewrites:
                 yield f"{start}/{name}"
 
     def forget(self) -> None:
-        """Removes the records, after their files were deleted."""
+        """Removes the records of which no file is left.
+
+        A rewrite may have written files long after it began, which are not old enough yet.
+        """
+        left = list(self._file_paths())
         for record in self._records:
-            forget_write(self._table, record.write_id)
+            if not any(record.mark in path for path in left):
+                forget_write(self._table, record.write_id)

@@ -80,6 +80,7 @@ class VacuumRun:
         self._table = table
         self._session = session
         self._delete_before = cutoff.delete_before
+        self._unreferenced_before = cutoff.unreferenced_before
         self.retained = RetainedVersions(table, session, cutoff)
         self._mode = mode
         self._tasks = tasks
@@ -116,7 +117,7 @@ class VacuumRun:
 
     @cached_property
     def _aborted(self) -> AbortedRewrites:
-        return AbortedRewrites(self._table, self._delete_before)
+        return AbortedRewrites(self._table, self._unreferenced_before)
 
     @cached_property
     def protected(self) -> tuple[Protection, ...]:
