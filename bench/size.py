@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, nargs="+", default=SIZES, help="files of the tables")
     parser.add_argument("--minutes", type=float, default=10, help="for the clients")
     parser.add_argument("--clients", type=int, default=50, help="JDBC clients at once")
-    parser.add_argument("--rows", type=int, default=6_000_000, help="of the table for the workers")
+    parser.add_argument("--rows", type=int, default=24_000_000, help="of the table for the workers")
     parser.add_argument("--rounds", type=int, default=3, help="of the workers")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the file of results")
     options = parser.parse_args()
