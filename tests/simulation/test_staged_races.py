@@ -20,7 +20,7 @@ from procedures.declare.declaration import Call
 from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
-from simulation.delta_log import Commit
+from simulation.delta_log import AddedFile, Commit
 from simulation.faults import StoreError
 from simulation.surroundings.paths import ROOT
 from simulation.surroundings.placement import placed
@@ -154,3 +154,25 @@ def test_the_record_of_a_killed_rewrite_stays_as_long_as_its_files(world, purges
     vacuum(call, "t", retention_hours=3.0, mode="lite")
     assert file not in world.store.objects
     assert session.table.list_state("writes") == []
+
+
+def test_the_record_of_a_committed_rewrite_goes_although_its_files_are_live(world):
+    """Its process was killed between the commit and the end; each later vacuum would list its folders."""
+    session = Session(world)
+    world.scheduler.process.memory["cutoff"] = lambda version: version == world.log.newest
+    records = [WriteRecord(f"{number:032x}", world.clock.now(), ("",)) for number in (1, 2)]
+    for record in records:
+        record_write(session.table, record)
+    rows = world.new_rows(2)
+    file = AddedFile(f"part-00000-{records[0].mark}-use0.parquet", 20, 2, world.clock.now())
+    world.store.put_data(f"{ROOT}/{file.path}", tuple(rows), 20, "write rows")
+    committed = Commit(-1, -1, "WRITE", (file,), data_change=True, inserted=frozenset(rows))
+    world.log.commit(committed, world.log.newest)
+    world.scheduler.now += 4 * HOUR
+    # The other one is killed, and its file is young.
+    young = f"{ROOT}/part-00000-{records[1].mark}-use0.parquet"
+    world.store.put_data(young, (1, 2), 20, "write rows")
+
+    vacuum(Call(session, {}, "call"), "t", retention_hours=3.0, mode="lite")
+    assert session.table.list_state("writes") == [f"{records[1].write_id}.json"]
+    assert {f"{ROOT}/{file.path}", young} <= world.store.objects.keys()

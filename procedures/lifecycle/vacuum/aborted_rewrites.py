@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from catalog.state.write_records import WriteRecord, forget_write, writes_before
 from catalog.table.managed_table import ManagedTable
@@ -39,12 +40,19 @@ class AbortedRewrites:
             for name in self._table.handle.list_names_containing(folder, sorted(of_folder)):
                 yield f"{start}/{name}"
 
-    def forget(self) -> None:
-        """Removes the records of which no file is left.
+    def forget(self, session: SparkSession) -> None:
+        """Removes the records of which no file is left, or whose rewrite is found to be committed.
 
         A rewrite may have written files long after it began, which are not old enough yet.
         """
         left = list(self._file_paths())
+        young = {record.mark for record in self._records if any(record.mark in path for path in left)}
+        live = self._live_paths(session, young) if young else []
         for record in self._records:
-            if not any(record.mark in path for path in left):
+            if record.mark not in young or any(record.mark in path for path in live):
                 forget_write(self._table, record.write_id)
+
+    def _live_paths(self, session: SparkSession, marks: Iterable[str]) -> list[str]:
+        is_of_rewrite = F.col("path").rlike("|".join(sorted(marks)))
+        rows = self._table.state(session).files().where(is_of_rewrite).select("path").collect()
+        return [row.path for row in rows]

@@ -217,7 +217,7 @@ class VacuumRun:
             else:
                 self._delete_at(rate)
         if self._inventory is None:
-            self._aborted.forget()
+            self._aborted.forget(self._session)
         self._delete_plans()
         # A covered file that is kept now would never be found again.
         if covered is not None and not self.kept_by_reason:

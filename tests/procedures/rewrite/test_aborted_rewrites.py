@@ -13,7 +13,7 @@ from tables import NUMBERS, numbers
 import sql_ext
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.state.state_files import Unreadable
-from catalog.state.write_records import FILE_NAME, MAX_FOLDERS, WriteRecord, folders_of, parse_record
+from catalog.state.write_records import FILE_NAME, MAX_FOLDERS, WriteRecord, folders_of, parse_record, record_write
 from procedures.declare.runs import Run
 from procedures.layout.step import Step
 from procedures.loop.table_optimizer import optimize
@@ -91,6 +91,13 @@ def test_a_vacuum_finds_the_files_of_a_killed_rewrite(spark, new_table, monkeypa
     table.optimize(strategy="SizeTieredClustering")
     assert table.managed.list_state("writes") == []
     assert all("-use" in path for path in table.paths)
+    assert table.checksum() == before
+
+    # One that was killed after its commit: its files are live, and its record is of no more use.
+    mark = re.search("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", min(table.paths))[0]
+    record_write(table.managed, WriteRecord(uuid.UUID(mark).hex, 0, folders_of(table.paths)))
+    _vacuum(table, mode=mode)
+    assert table.managed.list_state("writes") == []
     assert table.checksum() == before
 
 

@@ -22,7 +22,7 @@ from catalog.table.managed_table import ManagedTable
 from procedures.calls import protect as protect_call
 from procedures.calls import vacuum as vacuum_call
 from procedures.lifecycle.purge import old_deletes, reclamation
-from procedures.lifecycle.vacuum import reasons, retained, vacuum_run
+from procedures.lifecycle.vacuum import aborted_rewrites, reasons, retained, vacuum_run
 from procedures.loop import group_runs, stored_plan_run, table_optimizer
 from procedures.process import application as application_module
 from procedures.process.application import Application
@@ -94,6 +94,7 @@ def placed(world: World) -> Iterator[None]:
 
 
 _WITH_FRAMES = (
+    aborted_rewrites,
     table_vacuum,
     table_versions,
     retained,
