@@ -1,6 +1,7 @@
 """Delta keeps the files of a small log in few partitions, so that planning a query takes few tasks."""
 
 import pytest
+from spark_jobs import jobs_started
 
 KEY = "spark.databricks.delta.snapshotPartitions"
 
@@ -52,3 +53,21 @@ def test_a_statement_that_reads_a_version_first_keeps_it_in_one_partition(spark,
     session.sql(statement.format(f"delta.`{tmp_path}`"))
     assert read.stateReconstructionTriggered()
     assert read.stateDS().rdd().getNumPartitions() == 1
+
+
+def test_a_version_of_the_past_is_kept_in_one_partition(spark, tmp_path):
+    session = spark.newSession()
+    session.conf.unset(KEY)
+    for first in (0, 20):
+        session.range(first, first + 20).write.format("delta").mode("append").save(str(tmp_path))
+    before = jobs_started(spark)
+    assert session.sql(f"SELECT * FROM delta.`{tmp_path}` VERSION AS OF 0 WHERE id < 5").count() == 5
+    assert _tasks_from(spark, before) < 20
+
+
+def _tasks_from(spark, job):
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    found = context.statusStore().jobsList(None)
+    jobs = [found.apply(i) for i in range(found.size())]
+    return sum(each.numTasks() for each in jobs if each.jobId() >= job)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.sources.DeltaSQLConf.DELTA_SNAPSHOT_PARTITIONS
@@ -23,8 +23,7 @@ import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
  */
 case class SmallLogs(session: SparkSession) extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    // The newest snapshot that Delta has; the log is not listed for this.
-    SmallLogs.logsOf(plan).foreach(log => prepare(log.unsafeVolatileSnapshot))
+    SmallLogs.snapshotsOf(plan).foreach(prepare)
     plan
   }
 
@@ -45,17 +44,22 @@ object SmallLogs {
   /** As in `catalog/jvm/session.py`. */
   private val BytesPerPartition = 4000000L
 
-  /** The logs of the tables that a plan reads; statements that change rows have their table in a field. */
-  private def logsOf(plan: LogicalPlan): Seq[DeltaLog] = plan.collect {
+  /**
+   * The versions of tables that a plan reads; statements that change rows have their table in a field. The log is not
+   * listed for this: of the newest version, it is the newest one that Delta has.
+   */
+  private def snapshotsOf(plan: LogicalPlan): Seq[Snapshot] = plan.collect {
     case scan: LogicalRelation =>
       scan.relation match {
-        case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) => Seq(index.deltaLog)
+        case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) =>
+          Seq(if (index.isTimeTravelQuery) index.snapshotAtAnalysis else index.deltaLog.unsafeVolatileSnapshot)
+            .collect { case version: Snapshot => version }
         case _ => Nil
       }
     case command: RunnableCommand with Product =>
       command.productIterator.toSeq.flatMap {
-        case ResolvedTable(_, _, table: DeltaTableV2, _) => Seq(table.deltaLog)
-        case changed: LogicalPlan => logsOf(changed)
+        case ResolvedTable(_, _, table: DeltaTableV2, _) => Seq(table.deltaLog.unsafeVolatileSnapshot)
+        case changed: LogicalPlan => snapshotsOf(changed)
         case _ => Nil
       }
   }.flatten
