@@ -38,9 +38,9 @@ RESULTS = ROOT / "bench" / "results" / "peers.json"
 WORKLOADS = {
     "tpch": (tpch_refreshes.make, 4),
     "page-views": (page_views.make, 8),
-    "sensors": (sensors.make, 10),
-    "customers": (customers.make, 8),
-    "persons": (persons.make, 6),
+    "sensors": (sensors.make, 6),
+    "customers": (customers.make, 4),
+    "persons": (persons.make, 4),
 }
 LONGEST_TURN = 2 * 3600.0  # seconds
 QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
@@ -145,7 +145,7 @@ def run_in_turn(
     store: str | None = None,
     processes: int = 0,
 ) -> None:
-    """Runs a workload on some systems, of which only one is active at any time.
+    """Runs a workload on some systems, of which only one is active at any time once their sessions have started.
 
     Args:
         results: files for the figures, by system.
@@ -162,17 +162,19 @@ def run_in_turn(
             # If the run fails, there are no figures, and not those of an earlier one.
             result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
-            worker = Worker(system, workload, budget, rounds, home, result, store, processes)
-            stack.callback(worker.end)
-            start = time.monotonic()
-            if worker.run_to_next_turn():
-                workers.append(worker)
-            print(f"  {system}: loaded in {time.monotonic() - start:.0f} s", flush=True)
+            workers.append(Worker(system, workload, budget, rounds, home, result, store, processes))
+            stack.callback(workers[-1].end)
+        # Their sessions start side by side. From here on, one of them is active at any time.
+        workers = [worker for worker in workers if worker.run_to_next_turn()]
         turn = 0
         while workers:
             # The order changes, so that no system always runs after the same one.
             ordered = workers if turn % 2 else workers[::-1]
-            going_on = {worker.name: worker.take_turn() for worker in ordered}
+            going_on = {}
+            for worker in ordered:
+                start = time.monotonic()
+                going_on[worker.name] = worker.take_turn()
+                print(f"  {worker.name}: turn {turn + 1} took {time.monotonic() - start:.0f} s", flush=True)
             workers = [worker for worker in workers if going_on[worker.name]]
             turn += 1
 

@@ -158,15 +158,19 @@ def load(run: Run, work: Workload, folder: Path) -> None:
 def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], rounds: int) -> None:
     """Runs the queries of a measurement, in another order each time."""
     for turn in range(rounds + 1):
-        # Several systems take turns on one machine.
-        print("READY", flush=True)
-        sys.stdin.readline()
+        await_turn()
         for name in step.queries if turn % 2 else reversed(step.queries):
             cost = run.query(work.queries[name], work.answers[step.name][name])
             run.log.append({"step": "query", "name": step.name, "query": name, **cost})
     # Afterwards, because it makes Delta list the files of the version in its own way.
     sizes = {table.name: live_files(run, table) for table in tables}
     run.log.append({"step": "measure", "name": step.name, "sizes": sizes})
+
+
+def await_turn() -> None:
+    """Waits until it is this system's turn: several of them share one machine."""
+    print("READY", flush=True)
+    sys.stdin.readline()
 
 
 def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Account) -> None:
@@ -247,6 +251,7 @@ def main() -> None:
     wanted = parser.parse_args()
     local, bucket = LocalStorage(wanted.home, wanted.jar), Bucket(wanted.store, wanted.home.name)
     run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local, wanted.workers)
+    await_turn()
     result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
     wanted.result.write_text(json.dumps(result), encoding="utf-8")
 
