@@ -82,7 +82,7 @@ class LayoutWriter:
         self.session.conf.set(PAGE_ROWS_KEY, str(page_rows))
         revision = target.columns.revision
         self.session.conf.set(SORTED_COLUMNS_KEY, json.dumps(revision.columns))
-        placed = arranged(rows, layout, target.columns, partition_columns)
+        placed = arranged(rows, layout, target.columns, page_rows, partition_columns)
         files = self.write(placed if output is None else placed.select(*output), revision, target.tree)
         self.observe(Step.VERIFY)
         written = self.blocks(files, revision, target.tree)

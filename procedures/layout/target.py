@@ -32,6 +32,7 @@ def revision_for(
     weights: WeightCardinality | None = None,
     clock: Clock = SYSTEM_CLOCK,
     listed: TableSnapshot | None = None,
+    above: int = 0,
 ) -> tuple[Revision, dict[str, str]]:
     """The revision that covers data of these ranges, and the properties that make it where it does not exist yet.
 
@@ -45,6 +46,7 @@ def revision_for(
         clock: the time, noted in a new revision.
         listed: an earlier version whose files are listed for numbers that are in use, so that a commit need not wait
             for a job; ``snapshot`` when left out.
+        above: a new revision gets a greater number.
     """
     latest = snapshot.latest_revision
     smallest, largest = CUBE_SIZE_RANGE
@@ -56,7 +58,7 @@ def revision_for(
     revision = next_revision(latest, configuration.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
         return revision, {}
-    revision = replace(revision, weights=weights)
+    revision = replace(revision, weights=weights, revision_id=max(revision.revision_id, above + 1))
     taken = (listed or snapshot).revision_ids_in_use | snapshot.stored_revisions.numbers
     while revision.revision_id in taken:
         revision = replace(revision, revision_id=revision.revision_id + 1)

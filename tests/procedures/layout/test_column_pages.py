@@ -1,9 +1,12 @@
-"""Pages of the files that a layout writes: their number depends on the column."""
+"""Pages of the files that a layout writes: their number depends on the column, and each is sorted."""
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 from tables import checksum
+
+from otree.pages import PAGE_ROWS
 
 ROWS = 40_000
 COLUMNS = (
@@ -66,6 +69,10 @@ def test_a_layout_has_columns_as_small_as_large_pages_make_them(spark, new_table
     assert has_dictionary[names["reading"]]
     # A box reads few pages of the indexed columns, and would read the whole dictionary.
     assert not has_dictionary[names["x"]]
+    # The rows of a page are sorted by the last index column, but for the first page.
+    last = pq.read_table(live[0], columns=[names["y"]]).column(0).to_numpy().reshape(-1, PAGE_ROWS)
+    assert (np.diff(last[1:]) >= 0).all()
+    assert (np.diff(last[0]) < 0).any()
     assert checksum(table.data) == checksum(rows)
     assert checksum(table.data.where("x < 1000 AND place.a = 3")) == checksum(rows.where("x < 1000 AND place.a = 3"))
 
