@@ -53,6 +53,15 @@ class TableVacuum:
         is_old = F.col("isDir") | (F.col("modificationTime") < self._delete_before)
         return self._versions.existing(paths, parallelism).where(is_old)
 
+    def outside_of_other_tables(self, files: DataFrame, reason: str) -> DataFrame:
+        """Returns the files without those of other Delta tables whose folders are below the table.
+
+        Args:
+            files: files with the column ``reason``.
+            reason: the reason of the files that may be another table's.
+        """
+        return data_frame(self._java.outsideOfOtherTables(java_data(files), reason), self.spark)
+
     def removals(self) -> DataFrame:
         """Returns ``path`` and ``removed_at`` of the files that commits in the log removed, as ``changes`` has them."""
         changes = self._versions.changes(None, self._versions.newest())

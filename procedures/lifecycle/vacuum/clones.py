@@ -28,11 +28,17 @@ def key_of(path: Column) -> Column:
     return F.regexp_replace(path, _SCHEME, "")
 
 
+def name_of(key: Column) -> Column:
+    """The last part of a path, which Delta makes unique."""
+    return F.regexp_replace(key, "^.*/", "")
+
+
 def cloned_files(session: SparkSession, table: ManagedTable) -> list[DataFrame]:
-    """Returns the ``key`` of the files of a table that other tables need, one cached DataFrame per clone.
+    """Returns the ``name`` of the files of other tables that can be those of a table, one cached DataFrame per clone.
 
     All Delta tables of the session's catalog are looked at. A clone needs the files of each version that its log can
-    make. A table that cannot be read is left out, and logged.
+    make. It may name the folder of the table in a way of its own, through a link for example, so that only the names of
+    files tell. A table that cannot be read is left out, and logged.
 
     Args:
         session: session of the work.
@@ -64,13 +70,14 @@ def _table_of(session: SparkSession, known: KnownTable) -> ManagedTable:
 
 
 def _named_below(session: SparkSession, other: ManagedTable, root: str) -> DataFrame | None:
+    """The names of the files of a table that are below another root, or elsewhere than below its own."""
     versions = other.handle.versions(session)
     oldest, newest = versions.oldest(), versions.newest()
     added = versions.changes(oldest + 1, newest).where("is_added").select("path")
-    paths = versions.files(oldest).select("path").union(added)
-    start = re.sub(_SCHEME, "", root).rstrip("/") + "/"
-    keys = paths.select(key_of(F.col("path")).alias("key")).where(F.col("key").startswith(start))
-    cached = keys.distinct().persist(StorageLevel.MEMORY_AND_DISK)
+    keys = versions.files(oldest).select("path").union(added).select(key_of(F.col("path")).alias("key"))
+    below, own = (F.col("key").startswith(re.sub(_SCHEME, "", place).rstrip("/") + "/") for place in (root, other.root))
+    cached = keys.where(below | ~own).select(name_of(F.col("key")).alias("name")).distinct()
+    cached = cached.persist(StorageLevel.MEMORY_AND_DISK)
     if cached.isEmpty():
         cached.unpersist()
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +13,7 @@ from catalog.jvm.table_versions import TableVersions
 from catalog.state.protection import Protection, protections
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import FilesTotal
-from procedures.lifecycle.vacuum.clones import cloned_files, key_of
+from procedures.lifecycle.vacuum.clones import cloned_files, key_of, name_of
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.reasons import ABORTED_REWRITE, EMPTY_FOLDER, UNREFERENCED
 
@@ -116,14 +116,13 @@ class RetainedVersions:
         files = files.withColumn("key", key_of(F.col("path"))).join(self._needed, "key", "left_anti")
         kept = F.lit(None).cast("string")
         clones = self._cloned if self._has_files(files) else []
-        for reason, lists in ((CLONED, clones), (PROTECTED, [self._files_of(p.version) for p in protected])):
+        files = files.withColumn("name", name_of(F.col("key")))
+        lists_by_reason = (CLONED, "name", clones), (PROTECTED, "key", [self._files_of(p.version) for p in protected])
+        for reason, column, lists in lists_by_reason:
             if not lists:
                 continue
-            keys = lists[0]
-            for more in lists[1:]:
-                keys = keys.union(more)
-            keys = keys.distinct().withColumn(f"is_{reason.lower()}", F.lit(True))
-            files = files.join(keys, "key", "left")
+            needed = reduce(lambda some, more: some.union(more), lists).distinct().withColumn(f"is_{reason.lower()}", F.lit(True))
+            files = files.join(needed, column, "left")
             kept = F.when(F.col(f"is_{reason.lower()}"), reason).otherwise(kept)
         return self._cache(files.select(*candidates.columns, "key", kept.alias("kept")))
 

@@ -23,7 +23,14 @@ from procedures.declare.result_rows import ShownRow
 from procedures.lifecycle.vacuum.aborted_rewrites import AbortedRewrites
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
-from procedures.lifecycle.vacuum.reasons import EMPTY_FOLDER, STORED_PLAN, kept_total, totals_by_reason, with_reasons
+from procedures.lifecycle.vacuum.reasons import (
+    EMPTY_FOLDER,
+    STORED_PLAN,
+    UNREFERENCED,
+    kept_total,
+    totals_by_reason,
+    with_reasons,
+)
 from procedures.lifecycle.vacuum.retained import RetainedVersions, kept_totals
 from procedures.loop.progress import Progress
 from procedures.process.application import application
@@ -113,7 +120,8 @@ class VacuumRun:
             paths = paths.select("path").union(self._aborted.paths(self._session)).distinct()
         # An inventory may be wrong or outdated, and a log does not know which files exist.
         deletable = self._vacuum.deletable(paths, self._tasks)
-        return self._cache(with_reasons(self._vacuum, deletable, self._delete_before))
+        files = with_reasons(self._vacuum, deletable, self._delete_before)
+        return self._cache(self._vacuum.outside_of_other_tables(files, UNREFERENCED))
 
     @cached_property
     def _aborted(self) -> AbortedRewrites:

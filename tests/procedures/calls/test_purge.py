@@ -217,8 +217,11 @@ def test_files_of_a_shallow_clone_stay(spark, new_table):
         spark.sql(f"DELETE FROM {clone} WHERE id < 50")
         before = [checksum(spark.sql(f"SELECT * FROM {clone} VERSION AS OF {v}")) for v in (0, 1)]
         assert before[0] == rows[5]
-        planned = sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, dry_run=True).collect()
-        assert [r.state for r in planned if r.reason == "CLONED"] == ["kept"]
+        # The clone has the name of the folder as it was then.
+        (link := table.path.with_name("link")).symlink_to(table.path)
+        for name in (table.name, str(link)):
+            planned = sql_ext.call(spark, "vacuum", table=name, retention_hours=0.0, dry_run=True).collect()
+            assert [r.state for r in planned if r.reason == "CLONED"] == ["kept"]
         table.sql("DELETE FROM {t} WHERE id % 10 > 2")
         purge(table, older_than=table.version, force=True)
         assert [checksum(spark.sql(f"SELECT * FROM {clone} VERSION AS OF {v}")) for v in (0, 1)] == before

@@ -73,6 +73,7 @@ def placed(world: World) -> Iterator[None]:
         (event_store, "short_commits", sessions.short_commits),
         (retained, "cloned_files", lambda *_: []),
         (retained, "key_of", lambda column: column),
+        (retained, "name_of", lambda column: column),
         (recent_statements, "text_file", statements.text_file),
         (recent_statements, "exists", statements.exists),
         (recent_statements, "_files", statements.files_of),

@@ -28,6 +28,9 @@ class JavaVacuum:
     def below(self, files: Frame) -> Frame:
         return files
 
+    def outsideOfOtherTables(self, files: Frame, reason: str) -> Frame:  # noqa: N802 - the name in the shim
+        return files
+
     def _needed(self) -> set[str]:
         log = self._world.log
         newest = log.read("vacuum: look")

@@ -4,6 +4,7 @@ import java.io.{FileNotFoundException, OutputStream}
 import java.util.concurrent.TimeUnit
 import java.{util => ju}
 
+import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -59,6 +60,28 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
       }
     }
     session.createDataFrame(rows, VacuumCommand.INVENTORY_SCHEMA)
+  }
+
+  /**
+   * The files without those that have this reason and lie in a folder with a log of its own: they are another table's,
+   * and no version of this one tells whether it needs them. Spark tasks look at each folder once.
+   */
+  def outsideOfOtherTables(files: DataFrame, reason: String): DataFrame = {
+    val conf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
+    val (path, of, top) = (files.schema.fieldIndex("path"), files.schema.fieldIndex("reason"), root)
+    val rows = files.rdd.mapPartitions { rows =>
+      val known = mutable.Map(top -> false)
+      def isOther(folder: Path): Boolean = {
+        val name = folder.toString
+        if (!known.contains(name)) {
+          val hasLog = folder.getFileSystem(conf.value.value).exists(new Path(folder, "_delta_log"))
+          known(name) = hasLog || isOther(folder.getParent)
+        }
+        known(name)
+      }
+      rows.filterNot(row => row.getString(of) == reason && isOther(new Path(row.getString(path)).getParent))
+    }
+    session.createDataFrame(rows, files.schema)
   }
 
   /**
