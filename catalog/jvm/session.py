@@ -37,6 +37,9 @@ _WORK_SETTINGS = {
     "spark.databricks.delta.stats.collect": "true",
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
+    # Rows of a file that cannot be read would be lost.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
     SAMPLING_ENABLED.name: "false",
     PRUNING_ENABLED.name: "false",

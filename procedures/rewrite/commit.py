@@ -51,7 +51,7 @@ def commit(
         # A store's client may send a commit again when it gets no answer. The second attempt conflicts with the first
         # one, and deleting the files written would delete files of the table.
         try:
-            version = _version_of(table, event.write_id)
+            version = _version_of(table, event.write_id, transaction.state().facts().version)
             is_read = True
         except (UseError, Py4JJavaError, PySparkException):
             # Even a conflict may be one with the first attempt.
@@ -75,13 +75,16 @@ def commit(
         ) from error
 
 
-def _version_of(table: ManagedTable, write_id: str) -> int | None:
-    """The version that carries the write id; None if the newest versions do not.
+def _version_of(table: ManagedTable, write_id: str, read_version: int) -> int | None:
+    """The version that carries the write id; None if no version after the one that was read does.
 
     Raises:
         UseError: the log cannot be read.
         Py4JJavaError: likewise.
         PySparkException: likewise.
     """
-    event = events_in_log(table, limit=100).where(F.col("write_id") == write_id).select("version").first()
+    later = table.state().facts().version - read_version
+    if later <= 0:
+        return None
+    event = events_in_log(table, later).where(F.col("write_id") == write_id).select("version").first()
     return int(event.version) if event is not None else None

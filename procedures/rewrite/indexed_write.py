@@ -59,6 +59,8 @@ class _Write:
         repeatable: whether the rows can be read several times, at the cost of reading.
         mode: ``append``; ``replace`` when all rows of the table are replaced; ``partial`` when some are.
         change_type: name of the column that marks rows of a change feed, which are not rows of the table.
+        replaced_revision: the greatest number of a revision that the write takes away. An append that began earlier can
+            still commit files with this number, so that no new revision may have it.
         app: whose trees and clock it uses.
         observe: sees each step before it begins.
     """
@@ -72,6 +74,7 @@ class _Write:
     repeatable: bool
     mode: str
     change_type: str | None
+    replaced_revision: int
     app: Application
     observe: StepObserver
 
@@ -94,7 +97,8 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
         RowsChangedError: what was written cannot be read back as it was counted.
     """
     session, facts = handle.spark, handle.facts()
-    snapshot, dropped = _snapshot_after_write(TableSnapshot.of(handle.state()), facts)
+    before = TableSnapshot.of(handle.state())
+    snapshot, dropped = _snapshot_after_write(before, facts)
     configuration = snapshot.index_configuration
     if configuration is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
@@ -108,6 +112,7 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
         facts.repeatable,
         facts.mode,
         facts.change_type,
+        max(before.stored_revisions.numbers, default=0) if facts.mode == "replace" else 0,
         app,
         observe,
     )
@@ -223,6 +228,7 @@ def _revision_of(write: _Write, measures: RowMeasures, rows_of_file: int) -> tup
         write.location,
         measures.weights,
         write.app.clock,
+        above=write.replaced_revision,
     )
 
 

@@ -83,8 +83,8 @@ def test_modes_by_path(spark, by_path):
     assert len(table.added(2)) == 1
     qbeast(more, "overwrite", columns="y").save(path)
     indexed(table, more)
-    assert sorted(table.revisions) == [0, 1]
-    assert table.revisions[1].columns == ("y",)
+    assert sorted(table.revisions) == [0, 2]
+    assert table.revisions[2].columns == ("y",)
     assert spark.read.format("qbeast").option("versionAsOf", 1).load(path).count() == 3200
     assert spark.sql(f"SELECT * FROM qbeast.`{path}`").count() == 200
 
@@ -350,6 +350,26 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     indexed(table, rows.union(outside).union(further))
     assert sorted(table.revisions) == [0, 1, 2, 3]
     assert table.on_disk() == table.paths
+
+
+def test_an_append_that_races_with_an_overwrite_is_not_read_by_the_new_revision(spark, by_path, monkeypatch):
+    """The space of the new revision puts the same values elsewhere, where a filter would not look for them."""
+    table, path = by_path
+    qbeast(numbers(spark, 100)).save(path)
+    few, wide = numbers(spark, 10, start=50), numbers(spark, 100).withColumn("y", F.col("y") * 1_000_000)
+    raced = []
+
+    def race(step):
+        if step is Step.TAG and not raced:
+            raced.append(step)
+            elsewhere(lambda: qbeast(wide, "overwrite").save(path))
+
+    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
+    qbeast(few, "append").save(path)
+    assert sorted(table.revisions) == [0, 2]
+    assert len(table.unindexed) == 1
+    assert table.checksum() == checksum(wide.union(few))
+    assert table.on_disk() >= table.paths
 
 
 @pytest.mark.slow

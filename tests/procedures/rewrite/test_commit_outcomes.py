@@ -1,6 +1,7 @@
 """What a failed commit turns out to be, apart from Spark."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,13 +21,22 @@ class Table:
     def exists(self):
         return self.there
 
-    def history(self, limit):
-        raise self.unreadable
+    def state(self):
+        if self.unreadable:
+            raise self.unreadable
+        return state_of(500)
 
 
 class Transaction:
     def commit(self, *_):
         raise OSError("staged")
+
+    def state(self):
+        return state_of(7)
+
+
+def state_of(version):
+    return SimpleNamespace(facts=lambda: SimpleNamespace(version=version))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +52,7 @@ class Transaction:
 )
 def test_outcomes(monkeypatch, conflict, there, version, outcome):
     monkeypatch.setattr(module, "is_conflict", lambda _: conflict)
-    monkeypatch.setattr(module, "_version_of", lambda table, write_id: version)
+    monkeypatch.setattr(module, "_version_of", lambda table, write_id, read_version: version)
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
     if isinstance(outcome, int):
         assert module.commit(Table(there=there), Transaction(), event, {}) == outcome
@@ -62,3 +72,23 @@ def test_a_history_that_cannot_be_read_leaves_the_outcome_open(monkeypatch, erro
     event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
     with pytest.raises(CommitUnknownError):
         module.commit(Table(unreadable=error), Transaction(), event, {})
+
+
+def test_its_own_commit_is_found_whatever_came_after_it(monkeypatch):
+    """Those who look at the newest commits only take it for one of somebody else, and delete its files."""
+    searched = []
+
+    class Events:
+        def where(self, *_):
+            return self
+
+        select = where
+
+        def first(self):
+            return SimpleNamespace(version=8)
+
+    monkeypatch.setattr(module, "F", SimpleNamespace(col=lambda name: name))
+    monkeypatch.setattr(module, "events_in_log", lambda table, limit: searched.append(limit) or Events())
+    event = event_without_commit("UnindexedFiles", "call", "UNINDEXED", {}, (0, 1))
+    assert module.commit(Table(), Transaction(), event, {}) == 8
+    assert searched == [500 - 7]

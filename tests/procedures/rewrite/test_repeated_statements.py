@@ -245,3 +245,23 @@ def test_a_lost_answer_after_a_loss(denying, monkeypatch, switched):
     outcome(table, INCREMENT)
     assert staged.runs == 2
     check_changed_once(table)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wider"),
+    [("overwrite", False), ("append", True), pytest.param("append", False, marks=pytest.mark.slow)],
+    ids=["overwrite", "new revision", "append"],
+)
+def test_an_indexed_write_whose_answer_is_lost(spark, denying, mode, wider):
+    """Its second attempt conflicts with the first one, whose files must stay."""
+    table, switch = denying
+    before = table.data.select("id")
+    new = rows(spark, 6000, 6500)
+    if wider:
+        new = new.withColumn("x", new.x * 1000)
+    switch.existAfterRename(f"/t/_delta_log/{table.version + 1:020d}.json")
+    location = table.name.partition("`")[2].strip("`")
+    expected = new.select("id") if mode == "overwrite" else before.union(new.select("id"))
+    expected = sorted(row.id for row in expected.collect())
+    new.write.format("qbeast").mode(mode).option("columnsToIndex", "x,id").save(location)
+    assert sorted(row.id for row in table.data.select("id").collect()) == expected

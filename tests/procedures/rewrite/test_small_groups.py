@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from spark_jobs import at_most
 
 from catalog.jvm import session as sessions
@@ -50,6 +52,19 @@ def test_rows_are_placed_alike_with_and_without_compiled_code(compiled, new_tabl
     by_compiled, by_evaluated = (sorted(each, key=str) for each in files)
     assert len(by_compiled) > 2
     assert by_compiled == by_evaluated
+
+
+def test_a_session_that_ignores_missing_files_loses_no_rows(spark, new_table, set_conf):
+    """Without the rows of the file, the commit would remove it from the table."""
+    table = new_table(COLUMNS, index=INDEX, cube_size=200, file_bytes=20_000)
+    table.append(spark.range(0, 50, 1, 1).selectExpr(*VALUES)).append(spark.range(50, 90, 1, 1).selectExpr(*VALUES))
+    before, lost = table.version, table.path / sorted(table.paths)[0]
+    lost.rename(lost.with_suffix(".away"))
+    set_conf("spark.sql.files.ignoreMissingFiles", "true")
+    set_conf("spark.sql.files.ignoreCorruptFiles", "true")
+    with pytest.raises((PySparkException, Py4JJavaError), match="does not exist"):
+        table.optimize()
+    assert table.version == before
 
 
 def test_code_is_compiled_for_more_than_a_few_bytes(compiled):

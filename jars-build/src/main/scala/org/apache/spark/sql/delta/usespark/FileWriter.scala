@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.usespark.TableState
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.TaskAttemptContext
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
@@ -16,10 +16,32 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.files.DelayedCommitProtocol
+import org.apache.spark.sql.delta.util.FileNames
 
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
 trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
+  private var compared: Seq[FileStatus] = Nil
+
+  override protected def getConflictingVersions(previousAttemptVersion: Long): Seq[FileStatus] = {
+    val found = super.getConflictingVersions(previousAttemptVersion)
+    compared ++= found
+    found
+  }
+
+  /**
+   * The version that this transaction has committed although its commit ended with a conflict: a store's client sends a
+   * commit again when it gets no answer, and the second attempt conflicts with the first one.
+   */
+  def versionDespiteConflict: Option[Long] =
+    compared
+      .find { status =>
+        deltaLog.store.read(status, deltaLog.newDeltaHadoopConf()).map(Action.fromJson).exists {
+          case commit: CommitInfo => commit.txnId.contains(txnId)
+          case _ => false
+        }
+      }
+      .map(FileNames.deltaVersion)
 
   /** The text that the names of the files contain, so that a vacuum recognizes them. */
   var mark: Option[String] = None

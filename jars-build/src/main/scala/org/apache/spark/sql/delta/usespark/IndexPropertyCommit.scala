@@ -15,7 +15,8 @@ import org.apache.spark.sql.delta.sources.DeltaSourceUtils
  * the tag promises holds for the index as well: no writer depends on the new values, and none writes the old ones back.
  *
  * A property that is removed gets no tag, since files that are tagged concurrently could depend on it. Revisions that no
- * file belongs to are an exception: files that join one concurrently count as unindexed until they are indexed again.
+ * file belongs to are an exception: files that join one concurrently count as unindexed until they are indexed again. A
+ * revision that changes gets none either: such files would be read by its new space. Revision 0 has no space.
  */
 trait IndexPropertyCommit extends OptimisticTransaction {
 
@@ -41,8 +42,10 @@ object IndexPropertyCommit {
     val (old, now) = (before.configuration, after.configuration)
     val changed = now.filterNot { case (key, value) => old.get(key).contains(value) }.keys
     val removed = old.keySet -- now.keySet
+    def isOfRevision(key: String) = ofRevision.matches(key.toLowerCase(Locale.ROOT))
     before.copy(configuration = now) == after && (changed.nonEmpty || removed.nonEmpty) &&
-    removed.forall(key => ofRevision.matches(key.toLowerCase(Locale.ROOT))) &&
-    changed.forall(key => namespaces.exists(key.toLowerCase(Locale.ROOT).startsWith))
+    removed.forall(isOfRevision) &&
+    changed.forall(key => namespaces.exists(key.toLowerCase(Locale.ROOT).startsWith)) &&
+    !changed.exists(key => old.contains(key) && isOfRevision(key) && !key.endsWith(".0"))
   }
 }

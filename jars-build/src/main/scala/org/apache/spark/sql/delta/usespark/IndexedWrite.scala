@@ -73,11 +73,15 @@ object IndexedWrite extends DeltaCommand {
           true
         } catch {
           case conflict: DeltaConcurrentModificationException =>
-            transaction.discard()
-            if (!conflict.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself)
-              throw conflict
-            if (attempt >= Attempts) throw exhausted(write, conflict)
-            false
+            val committed = transaction.versionDespiteConflict
+            committed.foreach(reportCommit(transaction, _))
+            if (committed.isEmpty) {
+              transaction.discard()
+              if (!conflict.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself)
+                throw conflict
+              if (attempt >= Attempts) throw exhausted(write, conflict)
+            }
+            committed.isDefined
         }
       }
     }

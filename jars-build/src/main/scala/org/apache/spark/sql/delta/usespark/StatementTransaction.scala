@@ -87,18 +87,14 @@ final class StatementTransaction(
   /**
    * Whether the transaction has no conflict with a commit of anybody else; throws Delta's error where it has one.
    *
-   * The statement has not been committed then: a commit whose answer was lost is among the winners, it changes data, and
-   * carries the id of this transaction.
+   * The statement has not been committed then: a commit whose answer was lost is among the winners.
    */
   private def losesToRewritesOnly(info: CurrentTransactionInfo, level: IsolationLevel): Boolean = {
     val commits = winners.map { status =>
       status -> log.store.read(status, log.newDeltaHadoopConf()).map(Action.fromJson)
     }
     val (rewrites, others) = commits.partition { case (_, actions) => StatementTransaction.isRewrite(actions) }
-    val isCommitted = others.exists { case (_, actions) =>
-      actions.exists { case commit: CommitInfo => commit.txnId.contains(txnId); case _ => false }
-    }
-    if (rewrites.isEmpty || isCommitted) false
+    if (rewrites.isEmpty || versionDespiteConflict.isDefined) false
     else {
       others.foreach { case (status, _) => checkCommit(status, info, level) }
       true
