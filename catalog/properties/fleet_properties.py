@@ -17,7 +17,8 @@ FLEET_ENABLED_KEY = f"{FLEET_PREFIX}enabled"
 FLEET_ENABLED = Setting(
     FLEET_ENABLED_KEY,
     BOOLEAN,
-    "Of a database: its tables are optimized, by their index, or without one. Of a table: false leaves it out.",
+    "Of a database: its tables are optimized, by their index, or without one. Of a table: false leaves it out, and out "
+    "of all changes by the service that only its database or the session asks for.",
     "false",
 )
 FLEET_HOURS = Setting(

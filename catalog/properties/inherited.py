@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from catalog.columns.column_names import is_in
 from catalog.errors import UseError
-from catalog.properties.fleet_properties import FLEET_ENABLED_KEY, Pool, pool_of, with_fleet_defaults
+from catalog.properties.fleet_properties import FLEET_ENABLED, FLEET_ENABLED_KEY, Pool, pool_of, with_fleet_defaults
 from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
     AUTO_PERIOD,
@@ -21,14 +21,29 @@ from catalog.properties.index_properties import (
     is_automatic,
 )
 from catalog.properties.insight_properties import CONSUMPTION_ENABLED
+from catalog.properties.lifecycle_properties import CLUSTERING_ENABLED, COMPACTION_COMMITS, COMPACTION_INTERVAL
+from catalog.properties.log_properties import LOG_COMMITS, LOG_INTERVAL
 from catalog.properties.names import is_inherited
 from catalog.properties.optimization_properties import AUTO_ENABLED_KEY, TYPE_KEY, has_index
+from catalog.properties.retention_properties import VACUUM_INTERVAL
 
 TABLE, DATABASE, SESSION, DEFAULT = "table", "database", "session", "default"
 CHOSEN = "chosen from reads"
 """The source of index columns that the service has chosen."""
 # One of them decides whether and how a table is optimized: the nearest source that sets one of them has its way.
 _SWITCHES = (AUTO_ENABLED_KEY, TYPE_KEY, FLEET_ENABLED_KEY)
+# Each of them makes the service change a table. A table that leaves the fleet does not inherit them.
+_REQUESTS = tuple(
+    setting.name
+    for setting in (
+        CLUSTERING_ENABLED,
+        COMPACTION_INTERVAL,
+        COMPACTION_COMMITS,
+        VACUUM_INTERVAL,
+        LOG_COMMITS,
+        LOG_INTERVAL,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -82,9 +97,15 @@ class InheritedProperties:
         merged = {key: (text, TABLE) for key, text in own.items()}
         for source, name in ((self.database, DATABASE), (self.session, SESSION)):
             has_switch = any(key in merged for key in _SWITCHES)
+            is_left_out = _is_left_out(merged)
             for key, text in source.items():
                 if key in merged or not is_inherited(key):
                     continue
+                if is_left_out and key in _REQUESTS:
+                    continue
+                if is_left_out and key == COLUMNS_KEY and is_automatic(text):
+                    # Columns that were chosen before stay, and no others are chosen.
+                    text = own.get(AUTO_COLUMNS_KEY, "")
                 if (key in _SWITCHES and has_switch) or (
                     key == COLUMNS_KEY and not is_automatic(text) and not _has_columns(text, columns)
                 ):
@@ -106,6 +127,14 @@ def _pool(database: str | None, properties: Mapping[str, str]) -> Pool | None:
         return pool_of(database, properties)
     except UseError:  # shown where properties and settings are checked
         return Pool(database, 0, 1, None)
+
+
+def _is_left_out(merged: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether ``use.fleet.enabled`` is false for a table, so that farther sources do not make the service change it."""
+    try:
+        return FLEET_ENABLED.optional_value({key: text for key, (text, _) in merged.items()}) is False
+    except UseError:
+        return False
 
 
 def _put_chosen_columns(merged: dict[str, tuple[str, str]], columns: Sequence[str] | None) -> None:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.properties.fleet_properties import FLEET_ENABLED_KEY
-from catalog.properties.lifecycle_properties import CLUSTERING_ENABLED, CLUSTERING_PREFIX, COMPACTION_PREFIX
+from catalog.properties.lifecycle_properties import CLUSTERING_PREFIX, COMPACTION_PREFIX
 from catalog.properties.optimization_properties import PREFIX, effective_type
 from catalog.state.plan_expiry import delete_plans, expired_plans
 from catalog.state.plan_files import PLANS_FOLDER
@@ -42,13 +42,7 @@ def switches_off(snapshot: TableSnapshot, own: Mapping[str, str]) -> dict[str, s
         snapshot: a version of the table.
         own: its own properties without those that are removed.
     """
-    wanted: dict[str, str] = {}
-    remaining = remaining_strategies(snapshot, own)
-    for key in (FLEET_ENABLED_KEY, CLUSTERING_ENABLED.name):
-        without = remaining_strategies(snapshot, {**own, **wanted, key: "false"})
-        if without != remaining:
-            wanted[key], remaining = "false", without
-    return wanted
+    return {} if remaining_strategies(snapshot, own) is None else {FLEET_ENABLED_KEY: "false"}
 
 
 def remaining_strategies(snapshot: TableSnapshot, own: Mapping[str, str]) -> str | None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.properties.inherited import DATABASE, DEFAULT, NOTHING_INHERITED, SESSION, TABLE, InheritedProperties
+from procedures.service.schedule import NoSchedule, schedule_of
 
 READ_COST = "use.optimization.targetReadCost"
 FLEET, AUTO, TYPE = "use.fleet.enabled", "use.optimization.autoOptimize.enabled", "use.optimization.type"
@@ -51,6 +52,40 @@ def test_a_fleet_looks_after_tables_with_and_without_an_index():
 def test_a_table_decides_for_itself(own):
     inherited = InheritedProperties({FLEET: "true", AUTO: "true"})
     assert inherited.effective({COLUMNS: "id", **own}) == {COLUMNS: "id", **own}
+
+
+REQUESTS = {
+    CLUSTERING: "true",
+    COMPACTION: "1 day",
+    "use.compaction.commits": "10",
+    "use.vacuum.interval": "1 day",
+    "use.log.consolidation.commits": "10",
+    "use.log.consolidation.interval": "1 day",
+}
+
+
+def test_a_table_that_leaves_the_fleet_inherits_nothing_that_changes_it():
+    left = {FLEET: "false"}
+    for inherited in (InheritedProperties(REQUESTS), InheritedProperties({}, REQUESTS)):
+        assert inherited.effective(left) == left
+        assert schedule_of(inherited.effective(left)) == NoSchedule()
+        # What it asks for itself counts, and so do values that only say how.
+        assert inherited.effective({**left, COMPACTION: "1 hour"}) == {**left, COMPACTION: "1 hour"}
+        assert inherited.effective({}) == REQUESTS
+        assert inherited.effective({FLEET: "perhaps"}) == {FLEET: "perhaps", **REQUESTS}
+    assert InheritedProperties({READ_COST: "2"}).effective(left) == {**left, READ_COST: "2"}
+    assert InheritedProperties(left, REQUESTS).effective({}) == left
+    assert InheritedProperties({**left, **REQUESTS}).effective({}) == {**left, **REQUESTS}
+
+
+def test_no_columns_are_chosen_for_a_table_that_leaves_the_fleet():
+    inherited = InheritedProperties({COLUMNS: "auto", FLEET: "true"})
+    left = {FLEET: "false"}
+    assert inherited.effective(left, ["a"]) == left
+    chosen = {**left, CHOSEN_COLUMNS: "a"}
+    assert inherited.effective(chosen, ["a"]) == {**chosen, COLUMNS: "a"}
+    assert inherited.effective(chosen, ["b"]) == chosen
+    assert inherited.effective({**left, COLUMNS: "auto"}, ["a"]) == {**left, **UNCHOSEN}
 
 
 def test_a_switch_of_the_session_is_not_the_source_of_what_a_database_implies():

@@ -40,7 +40,8 @@ def test_the_properties_of_rewrites_are_those_of_three_families_and_the_fleet():
         ({}, {}),
         ({"database": {"use.fleet.enabled": "true"}}, {"use.fleet.enabled": "false"}),
         ({"session": {"use.optimization.autoOptimize.enabled": "true"}}, {"use.fleet.enabled": "false"}),
-        ({"database": {"use.clustering.enabled": "true"}}, {"use.clustering.enabled": "false"}),
+        ({"database": {"use.clustering.enabled": "true"}}, {"use.fleet.enabled": "false"}),
+        ({"database": {"use.compaction.interval": "1 day"}}, {"use.fleet.enabled": "false"}),
         ({"database": {"use.fleet.enabled": "false"}}, {}),
     ],
 )
@@ -48,8 +49,3 @@ def test_what_a_table_inherits_is_switched_off(inherited, switches):
     snapshot = _snapshot(**inherited)
     assert switches_off(snapshot, {}) == switches
     assert remaining_strategies(snapshot, switches) is None
-
-
-def test_a_compaction_that_the_database_asks_for_remains():
-    snapshot = _snapshot(database={"use.compaction.interval": "1 hour"})
-    assert remaining_strategies(snapshot, switches_off(snapshot, {})) == "DeleteCompaction"
