@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import IndexConfigurationError, UseError
 from catalog.jvm.session import described_jobs
+from catalog.sql_names import name_parts, quoted
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.errors import IndexFormatError
@@ -17,7 +18,7 @@ from procedures.declare.result_rows import ShownRow
 from procedures.process.application import application
 from procedures.process.running_services import CHANGED, CatalogChange
 from procedures.rewrite.untag import Untagging, tagged, untag
-from procedures.service.release import automatic_properties, release_state, remaining_strategies, switches_off
+from procedures.service.release import automatic_properties, release_state, switches_off
 
 _PREFIXES = ("use.index.", "qbeast.")
 # Properties that other writers of the format set for display, in addition to the revisions.
@@ -98,11 +99,9 @@ def drop_index(call: Call, table: TableName) -> DropIndexRow:
     with described_jobs(call.spark, f"USE drop_index: {found.name}"):
         total_after = after.total
     files, size = commit.files + (late.files if late else 0), commit.bytes + (late.bytes if late else 0)
-    strategies = remaining_strategies(after, after.configuration)
     message = (
         f"removed the tags of {counted(files, 'file')} and {len(properties)} table "
-        f"{agreeing(len(properties), 'property', 'properties')}; no row was changed; "
-        + ("automatic optimization is off" if strategies is None else f"the database still asks for {strategies}")
+        f"{agreeing(len(properties), 'property', 'properties')}; no row was changed; automatic optimization is off"
     )
     return DropIndexRow(
         late.version if late else commit.version,
@@ -123,7 +122,10 @@ def _rewriting(name: str, snapshot: TableSnapshot) -> str:
         index = snapshot.index_configuration
     except (UseError, IndexFormatError):
         index = None
-    return f"OPTIMIZE {name}" + ("" if index is None else f" ZORDER BY ({', '.join(index.logical_columns)})")
+    if index is None:
+        return f"OPTIMIZE {name}"
+    columns = (".".join(map(quoted, name_parts(column))) for column in index.logical_columns)
+    return f"OPTIMIZE {name} ZORDER BY ({', '.join(columns)})"
 
 
 DROP_INDEX = operation(drop_index)

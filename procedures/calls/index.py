@@ -23,6 +23,7 @@ from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import AT_LEAST_ONE, Constraint, operation
 from procedures.declare.result_rows import ShownRow
+from procedures.insight.health.remedy import sql_text
 from procedures.rewrite.parquet_source import ParquetSource
 
 OPERATION = "USE INDEX"
@@ -142,7 +143,7 @@ def _advice(
     name: str, snapshot: TableSnapshot, requested: dict[str, str], changed: dict[str, str], unindexed: int
 ) -> tuple[str, str]:
     """Returns a code, and a sentence that says what to do next."""
-    call = f"CALL use.optimize(table => '{name.replace(chr(39), chr(39) * 2)}'"
+    call = f"CALL use.optimize(table => {sql_text(name)}"
     latest = snapshot.latest_revision
     if latest is not None and COLUMNS_KEY in changed:
         configuration = IndexConfiguration.of(

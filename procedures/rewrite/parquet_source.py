@@ -48,8 +48,9 @@ class ParquetSource:
             path = by_path["bare"] or by_path["quoted"].replace("``", "`")
             return cls._at(spark, path)
         try:
-            details = {r.col_name: r.data_type for r in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
+            # First, because it accepts nothing but a name.
             schema = spark.table(name).schema
+            details = {r.col_name: r.data_type for r in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()}
         except AnalysisException:
             # Not there, or not readable: the lookup of Delta tables says which, in our words.
             return None

@@ -1,5 +1,7 @@
 """``use.index`` opts a table in without touching its files, ``use.drop_index`` takes all of the index away again."""
 
+from types import SimpleNamespace
+
 import pytest
 from placement import check_placement
 from tables import NUMBERS, DeltaTable, checksum, numbers
@@ -205,6 +207,12 @@ def test_automatic_optimization_ends_with_the_index(spark, new_table):
         "use.insights.ingestion.enabled": "true"
     }
     assert not (table.path / "_use" / "suspended.json").exists()
+
+
+def test_the_statement_that_rewrites_without_an_index_quotes_columns():
+    index = SimpleNamespace(logical_columns=("plain", "a b", "`c,d`", "s.x y", "`a.``b`"))
+    statement = drop_index._rewriting("c.d.`e f`", SimpleNamespace(index_configuration=index))
+    assert statement == "OPTIMIZE c.d.`e f` ZORDER BY (plain, `a b`, `c,d`, s.`x y`, `a.``b`)"
 
 
 @pytest.mark.slow
