@@ -43,8 +43,8 @@ def optimize(
     In the driver, Ctrl-C lets the current groups commit and starts no further group.
 
     Args:
-        strategy: One or more strategies, separated by commas, in order of priority; UnindexedFiles, LeveledCompaction,
-            SortedRunCompaction by default.
+        strategy: One or more strategies, separated by commas, in order of priority; UnindexedFiles, SortedRunCompaction
+            by default.
         revision_id: Revision to compact or to rewrite; 0 for unindexed files only. The newest by default.
         bytes_per_iter: An iteration takes files until their total size exceeds this number of bytes, including the last
             file; 1000000000 by default, and batch_bytes for the strategies that have this option.

@@ -17,6 +17,7 @@ from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.planner import TablePlanner
 from procedures.rewrite.group_rewrite import rewrite
 from procedures.rewrite.results import RewriteContext
+from procedures.selection import DEFAULT_STRATEGIES
 
 DEFAULTS = DEFAULT_ARGUMENTS
 
@@ -285,6 +286,11 @@ def test_rows_fit_a_terminal_without_details(spark, table):
     assert max(shown) <= 125
     (row,) = table.optimize(dry_run=True)
     assert (row.iteration, row.rows) == (1, 30)
+
+
+def test_the_help_names_the_strategies_of_the_default():
+    (strategy,) = (parameter for parameter in OPTIMIZE.parameters if parameter.name == "strategy")
+    assert f"; {', '.join(DEFAULT_STRATEGIES)} by default" in strategy.doc
 
 
 def test_every_parameter_has_a_test_here():
