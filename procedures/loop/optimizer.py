@@ -115,6 +115,8 @@ class Optimizer:
         # Files that the last plan leaves alone because of recent statements.
         self._changed: SkippedGroup | None = None
         self._planned_version = -1
+        # Where the report of the last plan ends, and that of what became of its groups begins.
+        self._outcomes_at = 0
         # By strategy, the files of groups that failed by a conflict, as long as they are not rewritten.
         self._failed: dict[str, frozenset[str]] = {}
         # Bytes of a batch at most after a conflict, None after a commit.
@@ -136,7 +138,10 @@ class Optimizer:
                 stack.enter_context(stopped_by_keyboard(self._run))
                 self._loop(stack)
             left = [skipped for skipped in (self._arrived, self._changed) if skipped is not None]
-            self._report += [skipped_row(self._iteration, skipped, self._planned_version) for skipped in left]
+            # They belong to the last plan, and the last row says why a run ended early.
+            self._report[self._outcomes_at : self._outcomes_at] = [
+                skipped_row(self._iteration, skipped, self._planned_version) for skipped in left
+            ]
             return with_warnings(self._report, self._warnings)
         finally:
             self._parts.runs.end(self._run)
@@ -207,10 +212,11 @@ class Optimizer:
                 self._report.append(skipped_row(self._iteration, skipped, plan.version))
         if self._dry_run:
             self._report += [planned_row(self._iteration, group, plan.version) for group in plan.groups]
+        if not plan.groups and not self._report:
+            notes = "; ".join(plan.notes)
+            self._report.append(nothing_row(self._iteration, "NOTHING_TO_DO", plan.version, notes))
+        self._outcomes_at = len(self._report)
         if not plan.groups:
-            if not self._report:
-                notes = "; ".join(plan.notes)
-                self._report.append(nothing_row(self._iteration, "NOTHING_TO_DO", plan.version, notes))
             return False
         if self._repeats(plan):
             note = f"{plan.groups[0].strategy} chose files that the run has written"
@@ -315,7 +321,7 @@ class Optimizer:
     def _end_held(self, held: Lease) -> None:
         seconds = max(held.expires_at - self._parts.clock.now(), 0) // 1000
         note = f"{held.holder} optimizes the table in run {held.run_id} ({held.trigger}); its lease ends in {seconds} s"
-        self._report = [nothing_row(0, LEASE_HELD, None, note)]
+        self._report, self._outcomes_at = [nothing_row(0, LEASE_HELD, None, note)], 0
 
 
 def _requested(stop: Stop) -> Stop:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fake_clock import FakeClock
 from listed_tables import table_files, unindexed
-from optimizer_fakes import FakeOptimizer, committed, input_file, outcome
+from optimizer_fakes import FakeOptimizer, committed, conflict, input_file, lost, outcome
 from staging import settings_of
 
 from catalog.errors import ConcurrentChangeError, InvalidArgumentError
@@ -22,12 +22,14 @@ from procedures.loop import commit_gate
 from procedures.loop import planner as planners
 from procedures.loop import quiet_period as module
 from procedures.loop.interfaces import PlanRequest
+from procedures.loop.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.loop.planner import TablePlanner
 from procedures.loop.quiet_period import QuietPeriod
+from procedures.loop.report import LEASE_HELD
 from procedures.process.application import Application, active
 from procedures.rewrite.results import RewriteContext
 from procedures.selection import register_strategy
-from procedures.service.execution import note_of, settled_version
+from procedures.service.execution import note_of, settled_version, totals_of
 from procedures.service.schedule import Schedule
 
 QUIET = 600_000
@@ -114,20 +116,46 @@ def test_what_a_strategy_has_found_before_a_statement_is_passed_over(log):
         assert paths(planner.plan(PlanRequest())) == ["c"]
 
 
-def test_a_report_names_the_files_once_and_the_table_is_not_settled():
-    fake = FakeOptimizer(sizes=(10, 10))
+def leaving_files(**given):
+    """The loop over two files, beside others that every plan leaves alone."""
+    fake = FakeOptimizer(sizes=(10, 10), **given)
     plan = fake.table.plan
+    fake.table.plan = lambda request: replace(plan(request), changed=LEFT)
+    return fake
 
-    def leaving(request):
-        found = plan(request)
-        return type(found)(found.version, found.groups, changed=LEFT)
 
-    fake.table.plan = leaving
+def test_a_report_names_the_files_once_and_the_table_is_not_settled():
+    fake = leaving_files()
     report = fake.optimize()
     assert outcome(report) == [committed(1), committed(2), (3, "skipped", CHANGED)]
     assert (report[-1].strategy, report[-1].input_files, report[-1].input_bytes) == (None, 2, 20)
     assert settled_version(report, fake.run) is None
     assert note_of(report) == "CHANGED_RECENTLY (statements)"
+
+
+def test_the_last_row_says_why_a_run_has_ended_early():
+    fake = leaving_files()
+    fake.table.during_rewrite = lambda _: fake.run.request_stop("CANCELLED", "by a test")
+    assert outcome(fake.optimize()) == [(1, "skipped", CHANGED), committed(1), (1, "skipped", "CANCELLED")]
+
+    limited = leaving_files(groups=1)
+    assert outcome(limited.optimize()) == [(1, "skipped", CHANGED), committed(1), (1, "skipped", "LIMIT_REACHED")]
+
+    losing = leaving_files()
+    losing.table.during_rewrite = conflict
+    report = losing.optimize()
+    assert outcome(report)[-2:] == [(MAX_CONFLICTS_IN_A_ROW, "skipped", CHANGED), lost(MAX_CONFLICTS_IN_A_ROW)]
+    assert totals_of(report).ended_by_conflict
+
+    held = leaving_files()
+    plan = held.table.plan
+
+    def overtaken(request):
+        held.lease.other = held.lease_of_another()
+        return plan(request)
+
+    held.table.plan = overtaken
+    assert outcome(held.optimize())[-1] == (0, "skipped", LEASE_HELD)
 
 
 # -------------------------------------------------------------------------------------------------------------- commits
