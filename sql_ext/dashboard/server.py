@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _SECONDS_TO_START, _SECONDS_TO_STOP = 10.0, 5.0
-_MOST_CONNECTIONS = 64
 _POLL_SECONDS = 0.02
 
 
@@ -76,9 +75,11 @@ def served(web: ASGIApp, port: OpenPort) -> Iterator[None]:
     """
     import uvicorn
 
+    from sql_ext.dashboard.connections import MOST_CONNECTIONS, LimitedConnection
+
     config = uvicorn.Config(
         web,
-        http="h11",
+        http=LimitedConnection,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -88,7 +89,10 @@ def served(web: ASGIApp, port: OpenPort) -> Iterator[None]:
         log_level="error",
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
+        # The event loop accepts so many connections before it looks at the first of them.
+        backlog=MOST_CONNECTIONS,
+        # Answers to clients that have gone count, too.
+        limit_concurrency=2 * MOST_CONNECTIONS,
         timeout_graceful_shutdown=int(_SECONDS_TO_STOP),
     )
     server = uvicorn.Server(config)

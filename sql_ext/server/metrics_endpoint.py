@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from contextlib import contextmanager, suppress
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any, cast
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from catalog.errors import MissingPackageError
 from procedures.service.service_metrics import COUNTER, METRICS, TABLE_METRICS, Sample
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 HEALTH_PATH = "/healthz"
+# Each connection has a thread.
+_MOST_CONNECTIONS = 64
+_SECONDS_TO_SEND = 10.0
 
 
 @contextmanager
@@ -36,7 +43,7 @@ def metrics_endpoint(
         UseError: the port is in use (``USE_PORT_IN_USE``).
     """
     try:
-        from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
+        from prometheus_client import CollectorRegistry, make_wsgi_app
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     except ModuleNotFoundError as error:
         raise MissingPackageError.of("prometheus-client", "metrics") from error
@@ -56,10 +63,13 @@ def metrics_endpoint(
     registry = CollectorRegistry()
     registry.register(cast("Collector", ServiceCollector()))
     try:
-        server, thread = start_http_server(address.port, address.host, registry)
+        server = make_server(
+            address.host, address.port, _with_health(make_wsgi_app(registry), problem), _Server, _Connection
+        )
     except OSError as error:
         raise port_refusal(("metrics-port", "metrics-host"), address.port, address.host, error) from error
-    server.set_app(_with_health(make_wsgi_app(registry), problem))
+    thread = threading.Thread(target=server.serve_forever, name="use-metrics", daemon=True)
+    thread.start()
     try:
         yield f"http://{host_in_url(address.host)}:{server.server_port}/metrics"
     finally:
@@ -82,3 +92,36 @@ def _with_health(metrics: WSGIApplication, problem: Callable[[], str | None]) ->
         return [f"{' '.join((reason or 'ok').split())}\n".encode()]
 
     return answer
+
+
+class _Connection(WSGIRequestHandler):
+    timeout = _SECONDS_TO_SEND
+
+    def handle(self) -> None:
+        with suppress(OSError):  # the client is silent, or has gone
+            super().handle()
+
+    def log_message(self, *_: Any) -> None:
+        """Writes nothing."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Serves each connection in a thread, and closes those beyond the limit."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], connection: type[WSGIRequestHandler]) -> None:
+        infos = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = infos[0][0]
+        self._connections: set[Any] = set()
+        super().__init__(address, connection)
+
+    def verify_request(self, request: Any, _: Any) -> bool:
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            return False
+        self._connections.add(request)
+        return True
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)

@@ -1,6 +1,8 @@
 """The HTTP endpoint of the metrics, without Spark."""
 
+import socket
 import sys
+import time
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -8,6 +10,7 @@ import pytest
 
 from catalog.errors import InvalidArgumentError, MissingPackageError, UseError
 from procedures.service.service_metrics import METRICS, RunTotals, ServiceMetrics
+from sql_ext.server import metrics_endpoint as module
 from sql_ext.server.metrics_address import MetricsAddress
 from sql_ext.server.metrics_endpoint import metrics_endpoint
 
@@ -75,6 +78,23 @@ def test_a_used_port_and_an_unknown_host_are_refused():
     # The first endpoint has closed its port.
     with metrics_endpoint(MetricsAddress(port), list):
         pass
+
+
+def test_silent_clients_are_few_and_have_to_go(monkeypatch, capfd):
+    pytest.importorskip("prometheus_client")
+    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(module._Connection, "timeout", 1.0)
+    with metrics_endpoint(MetricsAddress(0), list) as url:
+        port = int(url.split(":")[2].split("/")[0])
+        silent = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(5)]
+        # Those beyond the limit are closed at once, and the others when they have sent nothing for too long.
+        started = time.monotonic()
+        assert [connection.recv(1) for connection in reversed(silent)] == [b""] * 5
+        assert time.monotonic() - started < 10
+        assert urlopen(url).status == 200
+    for connection in silent:
+        connection.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_missing_package_is_named(monkeypatch):

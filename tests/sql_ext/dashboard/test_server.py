@@ -9,6 +9,7 @@ from fake_clock import FakeClock
 from fleet_fakes import NOW, fleet_of
 from hatchling.builders.wheel import WheelBuilder
 
+from sql_ext.dashboard import connections
 from sql_ext.dashboard.address import DashboardAddress, open_port
 from sql_ext.dashboard.pages import Pages
 from sql_ext.dashboard.server import served
@@ -61,6 +62,19 @@ def test_garbage_does_not_stop_it(port):
             except ConnectionResetError:
                 pass
     assert _get(port, "/")[0] == 401
+
+
+def test_a_new_connection_takes_the_place_of_a_silent_one(port, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    silent = [socket.create_connection(("127.0.0.1", port.access.port), 20) for _ in range(5)]
+    assert _get(port, "/")[0] == 401
+    assert [connection.recv(1) for connection in silent[:3]] == [b""] * 3
+    for connection in silent[3:]:
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)
+    for connection in silent:
+        connection.close()
 
 
 def test_templates_and_static_files_are_in_the_wheel():
