@@ -34,6 +34,8 @@ def check(call: Call, table: TableName, *, deep: bool = False, repair: bool = Fa
         UseError: a concurrent commit conflicts with the repair, or the table does not exist.
     """
     found = ManagedTable.find(call.spark, table)
+    if repair:
+        found.check_rights()
     session = work_session(call.spark)
     snapshot = TableSnapshot.of(found.state(session))
     with described_jobs(session, f"USE check: {found.name}"):

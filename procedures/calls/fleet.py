@@ -45,7 +45,7 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
     if database is not None and not spark.catalog.databaseExists(database):
         raise UnknownNameError.of("schema", database, [row.name for row in spark.catalog.listDatabases()])
     members = members_of(spark, app.automations, app.clock.now(), database)
-    members = in_order(member if interrupted(spark) else _appraised(spark, member) for member in members)
+    members = in_order(member if interrupted(spark) else _appraised(spark, member, dry_run) for member in members)
     done: dict[str, FleetRow] = {}
     for member in () if dry_run else members:
         if member.offer is None or not member.offer.is_worthwhile:
@@ -62,7 +62,7 @@ def _ledger(spark: SparkSession) -> FleetLedger:
     return ledger_of(spark, FLEET_LOCATION.optional_of_conf(spark.conf.get))
 
 
-def _appraised(spark: SparkSession, member: Member) -> Member:
+def _appraised(spark: SparkSession, member: Member, dry_run: bool) -> Member:
     """The member with what it offers, as it is now; one that is suspended, has a problem or a run is left as it is."""
     is_running = member.automation is not None and member.automation.state == RUNNING
     if member.schedule is None or member.problem or member.suspension or is_running:
@@ -72,7 +72,10 @@ def _appraised(spark: SparkSession, member: Member) -> Member:
     run = Run(table.name, table.location, CALL, member.schedule.parameters, clock.now())
     try:
         settings = member.schedule.settings().within(budget.group_bytes)
-        appraisal = appraise(ManagedTable.find(spark, table.name), settings, run, clock)
+        found = ManagedTable.find(spark, table.name)
+        if not dry_run:
+            found.check_rights()
+        appraisal = appraise(found, settings, run, clock, stores=not dry_run)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one table is shown in its row
         return replace(member, problem=error_text(error))
     return replace(member, appraisal=appraisal, offer=appraisal.offer)

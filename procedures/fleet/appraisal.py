@@ -50,7 +50,9 @@ class Appraisal:
     is_settled: bool = True
 
 
-def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> Appraisal:
+def appraise(
+    table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock, *, stores: bool = True
+) -> Appraisal:
     """Plans the next turn of a table and judges it; rewrites nothing.
 
     Args:
@@ -58,6 +60,7 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
         settings: what its runs do.
         run: names the plan.
         clock: the time.
+        stores: whether what recorded reads say about the newest turn is stored below the table.
 
     Raises:
         UseError: the table cannot be planned.
@@ -74,7 +77,10 @@ def appraise(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: C
         with described_jobs(table.spark, f"USE fleet: reads of {table.name}"):
             rows = snapshot.file_table.rows
             row_bytes = table_bytes / max(1, int(rows.sum())) if bool((rows != UNKNOWN).all()) else math.inf
-            record, is_read = _judged(table, clock.now(), row_bytes)
+            known = turns_of(table)
+            record, is_read = _judged(table, known, clock.now(), row_bytes)
+            if stores and record != known:
+                store_turns(table, record)
             use, factor = _recorded_use(table, record, clock.now(), row_bytes), correction(record.outcomes)
             # A budget is not spent on tables that nobody has read, as far as anybody knows.
             is_read = is_read and use.scans > 0
@@ -114,18 +120,15 @@ def _recorded_use(table: ManagedTable, record: TurnRecord, now: int, row_bytes: 
     return RecordedUse(totals.weight, recent_days((now - since) / _MILLIS_PER_DAY), totals.share_read)
 
 
-def _judged(table: ManagedTable, now: int, row_bytes: float) -> tuple[TurnRecord, bool]:
-    """What is kept of earlier turns, and whether a scan has read the table since the newest.
+def _judged(table: ManagedTable, known: TurnRecord, now: int, row_bytes: float) -> tuple[TurnRecord, bool]:
+    """What is to be kept of earlier turns, and whether a scan has read the table since the newest.
 
     The newest outcome is compared with the scans since, once there are enough of them.
     """
-    known = turns_of(table)
     record, is_read = known if known.since is not None else replace(known, since=now), True
     if record.outcomes and record.outcomes[-1].measured is None:
         *earlier, newest = record.outcomes
         totals = scan_totals(table, newest.at, now, math.inf, row_bytes)
         is_read = totals.scans > 0
         record = replace(record, outcomes=(*earlier, newest.judged(totals.scans, totals.share_read)))
-    if record != known:
-        store_turns(table, record)
     return record, is_read

@@ -46,7 +46,7 @@ def turns_of(table: ManagedTable) -> TurnRecord:
 def store_turns(table: ManagedTable, record: TurnRecord) -> None:
     """Replaces what is kept; the oldest of too many outcomes are left out.
 
-    Who may not write there, as in a dry run by a reader, is not refused: the next turn only knows less.
+    A denied write is no error: the next turn only knows less.
     """
     entries = [asdict(outcome) for outcome in record.outcomes[-MOST_OUTCOMES:]]
     try:

@@ -84,6 +84,7 @@ def test_lists_of_all_tables_leave_forbidden_ones_out(spark, user, forbidden, ne
     shown["names"] = user.sql("SELECT name, location FROM use_catalog.system_lake_tables.metastore_summary").collect()
     shown["status"] = sql_ext.call(user, "status").collect()
     shown["fleet"] = sql_ext.call(user, "fleet", dry_run=True).collect()
+    assert not (seen.path / "_use" / "fleet.json").exists()
     report = tmp_path / "report.html"
     sql_ext.call(user, "report", out=str(report)).collect()
     shown["report"] = report.read_text(encoding="utf-8")
@@ -117,6 +118,7 @@ WRITING = {
     "index": [{"columns": "x"}],
     "drop_index": [{}],
     "quantiles": [{"column": "x", "store": True}],
+    "check": [{"repair": True}],
     "plan": [{"store": True}],
     "protect": [{"name": "n", "version": 0}],
     "unprotect": [{"name": "kept"}],
@@ -128,7 +130,7 @@ WRITING = {
     "cancel": [{"id": "{run}"}],
 }
 READING = {
-    "help", "status", "health", "check", "recommend", "report",
+    "help", "status", "health", "recommend", "report",
     "clustering_information", "explain_skipping", "approximate",
 }  # fmt: skip
 # It works on the tables that it lists, and shows what it is denied in their rows.
@@ -194,7 +196,8 @@ def test_a_table_that_may_only_be_read_is_not_changed_by_calls(spark, user, read
     assert _contents(readable) == before
 
 
-def test_a_turn_of_a_table_that_may_only_be_read_changes_nothing(user, readable):
+def test_a_turn_of_a_table_that_may_only_be_read_changes_nothing(spark, user, readable):
+    spark.sql(f"ALTER TABLE {readable.name} SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
     before = _contents(readable)
     rows = {row.table: row for row in sql_ext.call(user, "fleet").collect()}
     row = rows[readable.managed.name]
