@@ -40,7 +40,7 @@ class SharedTexts:
         return bool(self._java.create(name, text))
 
     def read(self, name: str) -> str | None:
-        """Returns the text of a name; None if there is none."""
+        """Returns the text of a name; None if there is none. A text of more than 64 MB is an error."""
         text = self._java.read(name)
         return None if text is None else str(text)
 

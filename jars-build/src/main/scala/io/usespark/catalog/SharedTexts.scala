@@ -30,7 +30,7 @@ final class SharedTexts(session: SparkSession, folder: String) {
 
   /** The text of a name; null where there is none. */
   def read(name: String): String =
-    try LogStore(session).read(new Path(root, name), conf).mkString("\n")
+    try TableLookup.textOf(files, new Path(root, name))
     catch { case _: FileNotFoundException => null }
 
   /** The names, as a JSON array. */

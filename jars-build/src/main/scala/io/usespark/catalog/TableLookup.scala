@@ -63,15 +63,8 @@ final class FoundTable(val kind: String, val name: String, val detail: String, v
    * File systems report a folder of this name, and a file that may not be read, as not found too; here they are errors.
    */
   def readText(file: String): String =
-    try {
-      val in = files.open(below(file))
-      try {
-        val bytes = in.readNBytes(TableLookup.MostTextBytes + 1)
-        if (bytes.length > TableLookup.MostTextBytes)
-          throw new IOException(s"It has more than ${TableLookup.MostTextBytes} bytes")
-        new String(bytes, StandardCharsets.UTF_8)
-      } finally in.close()
-    } catch { case _: FileNotFoundException if !files.exists(below(file)) => null }
+    try TableLookup.textOf(files, below(file))
+    catch { case _: FileNotFoundException if !files.exists(below(file)) => null }
 
   /**
    * Names of the files in a folder below the table that contain one of `parts`, as a JSON array; empty when there is no
@@ -114,7 +107,17 @@ object TableLookup {
     ju.Set.of(TableWritePrivilege.INSERT, TableWritePrivilege.UPDATE, TableWritePrivilege.DELETE)
 
   // The largest files of USE that are read whole are merged events, of some 20 million characters.
-  private[usespark] val MostTextBytes: Int = 64 * 1024 * 1024
+  private val MostTextBytes: Int = 64 * 1024 * 1024
+
+  /** The text of a small file; fails for a larger one than any file of USE, because others can write there. */
+  private[usespark] def textOf(files: FileSystem, file: Path): String = {
+    val in = files.open(file)
+    try {
+      val bytes = in.readNBytes(MostTextBytes + 1)
+      if (bytes.length > MostTextBytes) throw new IOException(s"It has more than $MostTextBytes bytes")
+      new String(bytes, StandardCharsets.UTF_8)
+    } finally in.close()
+  }
 
   /**
    * Looks a name, `` delta.`/path` `` or a bare path up as SQL in this session would.
