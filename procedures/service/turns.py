@@ -57,10 +57,13 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
 
 
 def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:
-    """By label of a pool, the priority of the best table that has waited for it for longer than a period."""
+    """By label of a pool, the priority of the best table that has waited for it for longer than a period.
+
+    A table whose checks fail cannot start, and holds up no other one.
+    """
     held: dict[str, float] = {}
     for worker in waiting:
-        if worker.refusal is None or worker.refusal.until is None or worker.appraisal is None:
+        if worker.refusal is None or worker.refusal.until is None or worker.failures:
             continue
         for pool in worker.pools:
             if _waited(worker, now) > pool.period:

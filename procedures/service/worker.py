@@ -197,6 +197,8 @@ class Worker:
             interval: the same for a group that no budget of this size will ever allow.
         """
         appraisal, waits_since, last_runs = self._turn
+        if self.suspended:
+            return
         self.refusal = refusal
         if refusal is not None:
             pause = interval if refusal.code == TOO_LARGE else retry
@@ -299,13 +301,37 @@ class Worker:
             self.next_schedule = schedule
             return
         self.schedule = schedule
-        self.settled = self.measured = self.wait = self.refusal = self.appraisal = self.waits_since = None
-        self.last_error = None
+        self._leave_queue()
+        self.settled = self.measured = self.last_error = None
         self.failures = 0
         self.skipped_note = ""
         self.retries = self.suspended = self.is_outside_hours = False
         self.due_at = now
         self.publish()
+
+    def suspend(self, now: int, interval: int) -> None:
+        """Records that the table is suspended. It does not keep its place among the tables that wait for a budget.
+
+        Args:
+            now: epoch milliseconds.
+            interval: milliseconds until the next check whether it is suspended.
+        """
+        self.suspended = True
+        self._leave_queue()
+        self.due_at = now + interval
+        self.publish()
+
+    def resume(self, now: int) -> None:
+        """Records the end of a suspension; the next run may start at once.
+
+        Args:
+            now: epoch milliseconds.
+        """
+        self.suspended, self.measured, self.due_at = False, None, now
+        self.publish()
+
+    def _leave_queue(self) -> None:
+        self.wait = self.refusal = self.appraisal = self.waits_since = None
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
@@ -313,7 +339,7 @@ class Worker:
         """Starts a run of some of the strategies."""
         self._running = frozenset(strategies)
         self._turn = self.appraisal, self.waits_since, dict(self._last_runs)
-        self.wait = self.appraisal = self.waits_since = self.refusal = None
+        self._leave_queue()
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.due_at = now
         self.publish()

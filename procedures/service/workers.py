@@ -151,12 +151,12 @@ class Workers:
             worker = self._workers.get(location)
             if worker is None:
                 return
-            worker.suspended, worker.wait = suspended, None
-            if suspended and worker.run is not None:
-                worker.run.request_stop("SUSPENDED", "automatic optimization of the table was suspended")
-            if not suspended:
-                worker.due_at, worker.measured = self._clock.now(), None
-            worker.publish()
+            if suspended:
+                worker.suspend(self._clock.now(), self._interval)
+                if worker.run is not None:
+                    worker.run.request_stop("SUSPENDED", "automatic optimization of the table was suspended")
+            else:
+                worker.resume(self._clock.now())
 
     # -------------------------------------------------------------------------------------------------------- runs
 
@@ -234,7 +234,7 @@ class Workers:
         with self._lock:
             worker.suspended = suspended
             if suspended:
-                worker.skip_turn(now, self._interval)
+                worker.suspend(now, self._interval)
             elif not reached:
                 worker.record_not_reached()
         return reached

@@ -14,6 +14,7 @@ from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
 from procedures.process.application import application
 from procedures.process.notifications import BUDGET_USED_UP
+from procedures.process.running_services import CatalogChange
 from procedures.service.schedule import Schedule
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
@@ -177,6 +178,37 @@ def test_a_table_that_waits_longer_than_a_period_keeps_its_place(waited, saving,
     small = _worker("small", saving, now)
     turns = next_turns([small], [large, small], 2, now, MINUTE)
     assert list(turns.start) == ([small] if may_start else [])
+
+
+@pytest.mark.parametrize("is_suspended", [True, False])
+def test_a_table_that_cannot_start_holds_up_no_other(is_suspended):
+    # "ahead" comes first and leaves too little for "large", which waits for longer than a period.
+    fake = _fleet({"ahead": (5400, 60), "large": (900, 60), "small": (10, 10)}, budget=100)
+    _tick(fake, 8)
+    assert _automation("spark_catalog.shop.large").state == "waiting"
+    place = "file:/spark_catalog.shop.large"
+    if is_suspended:
+        fake.engine.is_suspended.add(place)
+        fake.service.notify(CatalogChange("suspended", "spark_catalog.shop.large", place))
+    else:
+        is_known = fake.engine.suspended
+        fake.engine.suspended = lambda location: 1 / 0 if location == place else is_known(location)
+    fake.engine.offers["spark_catalog.shop.ahead"] = (0, 0)
+    fake.engine.runs.clear()
+    for _ in range(5 * 24):
+        fake.tables.commit("spark_catalog.shop.small")
+        fake.tick(60 * MINUTE)
+        fake.tick(1)
+    assert _ran(fake).count("small") >= 40
+    assert "large" not in _ran(fake)
+    # Once nothing is in its way, it has its turn.
+    fake.engine.is_suspended.clear()
+    fake.service.notify(CatalogChange("resumed", "spark_catalog.shop.large", place))
+    fake.engine.suspended = lambda location: False
+    for _ in range(4 * 24):
+        fake.tick(60 * MINUTE)
+        fake.tick(1)
+    assert "large" in _ran(fake)
 
 
 def test_failures_in_a_row_are_tried_less_and_less_often():
