@@ -15,11 +15,13 @@ class Turns:
     """What happens next.
 
     Attributes:
+        maintain: workers without a turn, which may start for their maintenance before all others.
         start: workers that may start, in this order.
         appraise: workers of which somebody has to find out what they offer, unless they start.
         is_ranked: whether runs take turns: each rewrites what it has offered, and then tables are ranked again.
     """
 
+    maintain: Sequence[Worker]
     start: Sequence[Worker]
     appraise: Sequence[Worker]
     is_ranked: bool
@@ -36,10 +38,9 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
         now: epoch milliseconds.
         interval: time between the starts of two runs, milliseconds.
     """
-    optimizing = [worker for worker in due if worker.due_strategies(now)]
+    optimizing = [worker for worker in due if worker.startable_strategies(now)]
     if len(optimizing) <= free and not any(worker.has_byte_limit for worker in optimizing):
-        return Turns(due, (), False)
-    maintaining = [worker for worker in due if not worker.due_strategies(now)]
+        return Turns((), due, (), False)
     known = {worker: None for worker in optimizing if worker.is_appraised(now, interval)}
     held = _held(waiting, now)
     allowed = [w for w in known if all(_priority(w, now) >= held.get(pool.label, 0.0) for pool in w.pools)]
@@ -53,7 +54,11 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     # Nor does anybody pay for rewrites that save little: they come last.
     first = set(order)
     last = [worker for worker in known if worker not in first and not worker.has_byte_limit]
-    return Turns([*maintaining, *order, *at_once, *last], unknown, True)
+    start = [*order, *at_once, *last]
+    # Maintenance keeps promises about history and costs no bytes of a budget.
+    without_turn = set(due).difference(start)
+    maintain = [w for w in due if w in without_turn and (w.due_maintenance(now) or not w.startable_strategies(now))]
+    return Turns(maintain, start, unknown, True)
 
 
 def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:

@@ -45,6 +45,9 @@ class Worker:
         self.location = location
         self.schedule = schedule
         self.due_at = now
+        """When the next run of strategies may start, unless triggers start it."""
+        self.maintains_at = now
+        """When the next maintenance may start; a table that waits for a budget is maintained all the same."""
         self.run: Run | None = None
         self.version: int | None = None
         """Newest known version."""
@@ -98,8 +101,10 @@ class Worker:
         """Whether the conditions of a run have to be checked."""
         if self.run is not None or self.is_appraising:
             return False
-        if self.due_maintenance(now) and now >= self.due_at:
-            return True
+        return self._is_time(now) or bool(self.due_maintenance(now))
+
+    def _is_time(self, now: int) -> bool:
+        """Whether strategies may start, as far as intervals and changes of the table decide."""
         if self.by_triggers and not self.retries and not self.suspended:
             # Triggers are evaluated whenever the table changed.
             return self.version != self.settled and self.version != self.measured
@@ -124,8 +129,14 @@ class Worker:
                 due.append(name)
         return tuple(due)
 
+    def startable_strategies(self, now: int) -> tuple[str, ...]:
+        """Returns the strategies that may start now; none if the table is only due for maintenance."""
+        return self.due_strategies(now) if self._is_time(now) else ()
+
     def due_maintenance(self, now: int) -> tuple[str, ...]:
         """Returns the maintenance that is due; history ages without new commits."""
+        if now < self.maintains_at:
+            return ()
         retention, log, alerts = self.schedule.retention, self.schedule.log, self.schedule.alerts
         paces = {
             INSIGHTS: None if self.schedule.insights is None else self.schedule.insights.pace,
@@ -171,7 +182,8 @@ class Worker:
         hours = self.schedule.hours
         was_outside, self.is_outside_hours = self.is_outside_hours, hours is not None and not hours.contains(now)
         if hours is not None and self.is_outside_hours:
-            self.due_at = hours.next_begin(now)
+            begin = hours.next_begin(now)
+            self.due_at, self.maintains_at = max(self.due_at, begin), begin
         if self.is_outside_hours or was_outside:
             self.publish()
         return self.is_outside_hours
@@ -199,10 +211,14 @@ class Worker:
         appraisal, waits_since, last_runs = self._turn
         if self.suspended:
             return
+        if not self._running:
+            self.maintains_at = self.maintains_at if refusal is None else now + retry
+            return
         self.refusal = refusal
         if refusal is not None:
             pause = interval if refusal.code == TOO_LARGE else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
+            self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
             if not rewritten:
                 self.appraisal, self.waits_since, self._last_runs = appraisal, waits_since, last_runs
@@ -289,6 +305,7 @@ class Worker:
         self.retries = True
         self.failures += 1
         self.skip_turn(now, self._pause(interval))
+        self.maintains_at = self.due_at
 
     def _pause(self, interval: int) -> int:
         """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
@@ -306,7 +323,7 @@ class Worker:
         self.failures = 0
         self.skipped_note = ""
         self.retries = self.suspended = self.is_outside_hours = False
-        self.due_at = now
+        self.due_at = self.maintains_at = now
         self.publish()
 
     def suspend(self, now: int, interval: int) -> None:
@@ -318,7 +335,7 @@ class Worker:
         """
         self.suspended = True
         self._leave_queue()
-        self.due_at = now + interval
+        self.due_at = self.maintains_at = now + interval
         self.publish()
 
     def resume(self, now: int) -> None:
@@ -327,7 +344,8 @@ class Worker:
         Args:
             now: epoch milliseconds.
         """
-        self.suspended, self.measured, self.due_at = False, None, now
+        self.suspended, self.measured = False, None
+        self.due_at = self.maintains_at = now
         self.publish()
 
     def _leave_queue(self) -> None:
@@ -336,12 +354,14 @@ class Worker:
     # ----------------------------------------------------------------------------------------------------------- a run
 
     def begin(self, now: int, strategies: Collection[str]) -> Run:
-        """Starts a run of some of the strategies."""
+        """Starts a run of some of the strategies; one without any, for maintenance, does not take the table's turn."""
         self._running = frozenset(strategies)
-        self._turn = self.appraisal, self.waits_since, dict(self._last_runs)
-        self._leave_queue()
+        self.wait = None
+        if strategies:
+            self._turn = self.appraisal, self.waits_since, dict(self._last_runs)
+            self._leave_queue()
+            self.due_at = now
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
-        self.due_at = now
         self.publish()
         return self.run
 
@@ -383,7 +403,9 @@ class Worker:
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         self.failures = self.failures + 1 if error is not None else 0
-        self.due_at = now + self._pause(interval) if error is not None else max(started + interval, now)
+        self.maintains_at = now + self._pause(interval) if error is not None else max(started + interval, now)
+        if self._running or error is not None:
+            self.due_at = max(self.due_at, self.maintains_at)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
             self.change(schedule, now)

@@ -174,10 +174,11 @@ class Workers:
             free = settings.max_tables - self._running(now)
             turns = next_turns(due, idle, free, now, self._interval)
         load: ClusterLoad | None = None
-        for worker in turns.start:
+        started = [(worker, worker.startable_strategies(now)) for worker in turns.start]
+        for worker, strategies in [*((worker, ()) for worker in turns.maintain), *started]:
             if free <= 0:
                 break
-            strategies, maintenance = worker.due_strategies(now), worker.due_maintenance(now)
+            maintenance = worker.due_maintenance(now)
             chosen = strategies if strategies and self._is_time(worker, now) else ()
             if chosen or (maintenance and self._may_run(worker, now, Triggers())):
                 # Other jobs are counted once in a round, and only if a run has something to do.
@@ -187,7 +188,7 @@ class Workers:
                 if not waits:
                     free -= 1
                     self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
-            elif not strategies:
+            elif not strategies and not maintenance:
                 with self._lock:
                     worker.skip_turn(now, self._interval)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)

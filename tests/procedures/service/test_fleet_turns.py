@@ -211,6 +211,37 @@ def test_a_table_that_cannot_start_holds_up_no_other(is_suspended):
     assert "large" in _ran(fake)
 
 
+@pytest.mark.parametrize("offer", [(0, 0), (1, 40), (90, 140), (40, 40)])
+def test_a_table_without_a_turn_is_maintained(offer):
+    fake = _fleet({"a": offer, "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 day")
+    fake.tables.put("spark_catalog.shop.a", {"use.retention.hours": "720"})
+    name = "spark_catalog.shop.a"
+    for _ in range(3 * 24):
+        fake.tables.commit(name)
+        fake.tables.commit("spark_catalog.shop.first")
+        _tick(fake, 3)
+        fake.tick(60 * MINUTE)
+    assert [table for table, _ in fake.engine.reclaimed] == [name] * 4
+    assert fake.engine.consolidated.count(name) == 4
+
+
+def test_maintenance_leaves_the_turn_of_a_waiting_table_as_it_is():
+    fake = _fleet({"a": (40, 40), "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 hour")
+    _tick(fake)
+    before = _automation("spark_catalog.shop.a")
+    assert (before.state, before.offer.cost) == ("waiting", 40)
+    fake.tick(61 * MINUTE)
+    fake.tick(1)
+    assert fake.engine.consolidated.count("spark_catalog.shop.a") == 2
+    after = _automation("spark_catalog.shop.a")
+    assert (after.state, after.offer, after.next_run) == (before.state, before.offer, before.next_run)
+    # Nor does a maintenance that fails.
+    fake.engine.maintain = lambda *arguments: 1 / 0
+    fake.tick(61 * MINUTE)
+    failed = _automation("spark_catalog.shop.a")
+    assert (failed.state, failed.offer, failed.next_run) == ("failed", before.offer, before.next_run)
+
+
 def test_failures_in_a_row_are_tried_less_and_less_often():
     fake = _fleet({"a": (10, 40)})
     fake.engine.error = OSError("cannot be read")
