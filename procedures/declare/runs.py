@@ -45,6 +45,7 @@ class Run:
         committed: groups committed so far.
         committed_bytes: input bytes of these groups.
         on_stop: called when it is first asked to stop, perhaps in a signal handler.
+        part_of: the run that this one is a part of: a request to stop it stops this one, too.
     """
 
     table: str
@@ -57,13 +58,21 @@ class Run:
     committed: int = 0
     committed_bytes: int = 0
     on_stop: Callable[[], None] | None = field(default=None, repr=False)
+    part_of: Run | None = field(default=None, repr=False)
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _reason: Stop | None = None
 
     @classmethod
-    def of(cls, table: ManagedTable, trigger: str, parameters: Mapping[str, str], clock: Clock = SYSTEM_CLOCK) -> Run:
+    def of(
+        cls,
+        table: ManagedTable,
+        trigger: str,
+        parameters: Mapping[str, str],
+        clock: Clock = SYSTEM_CLOCK,
+        part_of: Run | None = None,
+    ) -> Run:
         """A new run that begins now."""
-        return cls(table.name, table.location, trigger, parameters, clock.now())
+        return cls(table.name, table.location, trigger, parameters, clock.now(), part_of=part_of)
 
     def request_stop(self, code: str, message: str) -> None:
         """Asks it to stop at the next boundary between groups; the first reason given stays.
@@ -87,7 +96,9 @@ class Run:
     @property
     def stop_reason(self) -> Stop | None:
         """The request to stop; None while there is none."""
-        return self._reason if self._stop.is_set() else None
+        if self._stop.is_set():
+            return self._reason
+        return None if self.part_of is None else self.part_of.stop_reason
 
 
 class Runs:

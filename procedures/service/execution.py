@@ -131,7 +131,7 @@ class Engine(Protocol):
         ...
 
     def maintain(self, run: Run, schedule: Schedule, name: str, pool: str) -> bool:
-        """Does one kind of maintenance; returns True.
+        """Does one kind of maintenance; returns whether it is done: a request to stop may have ended it.
 
         Args:
             run: the run.
@@ -213,7 +213,7 @@ class SparkEngine:
         if name == INSIGHTS and schedule.insights is not None:
             self._keep_insights(table, schedule.insights)
         if name == RECLAMATION and schedule.retention is not None:
-            self._reclaim(table, run, schedule.retention)
+            return self._reclaim(table, run, schedule.retention)
         if name == LOG_CONSOLIDATION:
             modes = tuple(mode for mode in MODES if mode.name in DEFAULT_MODES)
             consolidate_log(table, LogRequest(modes, trigger=run.trigger, measures=False))
@@ -232,7 +232,7 @@ class SparkEngine:
         if insights.scans is not None:
             trim_scans(table, insights.scans, now)
 
-    def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> None:
+    def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> bool:
         snapshot = table.snapshot()
         floor, now = snapshot.retention_hours, self._app.clock.now()
         check_retention(snapshot.settings)
@@ -244,11 +244,8 @@ class SparkEngine:
             whole=retention.hours is not None,
             quiet_millis=int(QUIET_PERIOD.value(snapshot.settings)),
         )
-
-        def is_stopped() -> bool:
-            return run.stop_reason is not None
-
-        Reclamation(table, settings, run.trigger, retention.asked, is_stopped=is_stopped).run()
+        Reclamation(table, settings, run.trigger, retention.asked, part_of=run).run()
+        return run.stop_reason is None
 
     def suspended(self, location: str) -> bool:
         """See ``Engine.suspended``."""

@@ -17,7 +17,16 @@ from procedures.calls.protect import protect
 from procedures.calls.purge import purge
 from procedures.calls.vacuum import vacuum
 from procedures.declare.declaration import Call
-from procedures.lifecycle.purge.reclamation import LOG, Reclamation, ReclamationSettings
+from procedures.declare.runs import Run
+from procedures.lifecycle.purge.reclamation import (
+    COMPACTION,
+    EVENTS,
+    FILES,
+    LOG,
+    VERSIONS,
+    Reclamation,
+    ReclamationSettings,
+)
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import AddedFile, Commit
@@ -43,11 +52,11 @@ def world():
         yield made
 
 
-def purged(world, observe):
+def purged(world, observe, part_of=None):
     session = Session(world)
     cutoff = Cutoff.of_retention(3.0, world.clock.now())
     settings = ReclamationSettings(cutoff, whole_log=True)
-    return Reclamation(session.table, settings, "call", {}, observe).run()
+    return Reclamation(session.table, settings, "call", {}, observe, part_of).run()
 
 
 @pytest.mark.parametrize("version", [0, 7])
@@ -68,6 +77,34 @@ def test_a_version_whose_entries_are_being_deleted_cannot_be_protected(world):
 
     purged(world, observe)
     assert world.log.oldest() > 3
+
+
+@pytest.mark.parametrize(
+    ("stopped_at", "done"),
+    [
+        (COMPACTION, [COMPACTION]),
+        (FILES, [COMPACTION, FILES]),
+        (LOG, [COMPACTION, FILES, LOG]),
+        (EVENTS, [COMPACTION, FILES, LOG, EVENTS]),
+    ],
+)
+def test_a_reclamation_that_is_asked_to_stop_ends_after_its_step_and_the_next_one_goes_on(world, stopped_at, done):
+    run = Run("t", ROOT, "automatic", {}, world.clock.now())
+    steps = []
+
+    def observe(step):
+        steps.append(step)
+        if step == stopped_at:
+            run.request_stop("SUSPENDED", "suspended")
+
+    rows = purged(world, observe, run)
+    assert [row.step for row in rows] == [*done, VERSIONS]
+    assert [step for step in steps if step in (COMPACTION, FILES, LOG, EVENTS)] == done
+    assert rows[-1].oldest_version == (world.log.oldest() if LOG in done else 0)
+    assert (world.log.oldest() > 0) == (LOG in done)
+    assert [row.step for row in purged(world, lambda _: None)] == [COMPACTION, FILES, LOG, EVENTS, VERSIONS]
+    assert world.log.oldest() > 3
+    assert world.log.can_make(world.log.newest)
 
 
 def test_a_version_that_is_committed_and_protected_during_a_vacuum_is_not_lost(world):

@@ -38,7 +38,14 @@ def files_with_old_deletes(versions: TableVersions, version: int, newest: int) -
 
 
 def compact_old_deletes(
-    table: ManagedTable, paths: list[str], min_ratio: float, run: Run, *, dry_run: bool, quiet_millis: int = 0
+    table: ManagedTable,
+    paths: list[str],
+    min_ratio: float,
+    run: Run,
+    *,
+    is_stopped: Callable[[], bool],
+    dry_run: bool,
+    quiet_millis: int = 0,
 ) -> list[OptimizeRow]:
     """Rewrites files without their deleted rows; the versions before stay readable as long as the old files stay.
 
@@ -46,7 +53,8 @@ def compact_old_deletes(
         table: the table.
         paths: the files.
         min_ratio: rewrites a file if deletion vectors hide more than this share of its rows.
-        run: whose trigger and parameters the events name.
+        run: whose trigger and parameters the events name, and which may be asked to stop between groups.
+        is_stopped: whether no further files may be rewritten.
         dry_run: plans only.
         quiet_millis: see ``OptimizeSettings``.
     """
@@ -61,9 +69,11 @@ def compact_old_deletes(
             "dry_run": dry_run,
         }
         settings = replace(OptimizeSettings.of(arguments), parameters=run.parameters, quiet_millis=quiet_millis)
-        return optimize(table, settings, Run.of(table, run.trigger, run.parameters, application().clock))
+        return optimize(table, settings, Run.of(table, run.trigger, run.parameters, application().clock, run))
 
     for start in range(0, len(paths), _FILES_PER_RUN):
+        if is_stopped():
+            break
         rows += compact_remaining(paths[start : start + _FILES_PER_RUN], compact, partial(_live_paths, table))
     return rows
 

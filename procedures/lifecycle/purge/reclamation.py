@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -89,8 +88,8 @@ class Reclamation:
         trigger: what started it: ``call``, ``manual``, ``automatic`` or ``cli``.
         parameters: arguments of the call, for events.
         observe: called with the name of each step before it begins.
-        is_stopped: whether the caller was asked to stop, which ends a wait for the lease. When left out: whether the
-            calling thread was interrupted.
+        part_of: the run that asks for it. A request to stop that run, like an interrupt of the calling thread, ends
+            the reclamation before its next group or step; the next reclamation does the rest.
     """
 
     def __init__(
@@ -100,14 +99,16 @@ class Reclamation:
         trigger: str,
         parameters: Mapping[str, str],
         observe: Callable[[str], None] = lambda _: None,
-        is_stopped: Callable[[], bool] | None = None,
+        part_of: Run | None = None,
     ) -> None:
         check_place(table)
-        self._wait = LeaseWait(table.name, application().clock, is_stopped or partial(interrupted, table.spark))
+        clock = application().clock
+        self._parameters = dict(parameters)
+        self._run = Run.of(table, trigger, self._parameters, clock, part_of)
+        self._wait = LeaseWait(table.name, clock, self._is_stopped)
         self._table = table
         self._settings = settings
         self._trigger = trigger
-        self._parameters = dict(parameters)
         self._observe = observe
         self._tasks = TASKS_PER_CORE * table.spark.sparkContext.defaultParallelism
         snapshot = table.snapshot()
@@ -135,16 +136,21 @@ class Reclamation:
                 return [*self._compaction(), *self._files(), *self._rest()]
             self._table.check_writable()
             rows += self._compaction()
+            if self._is_stopped():
+                return [*rows, self._lost_versions()]
             with self._lease():
                 rows += self._files()
                 rows += self._rest()
         return rows
 
     def _rest(self) -> Iterator[PurgeRow]:
-        if self._settings.whole:
-            yield self._log()
-            yield self._events()
+        for step in (self._log, self._events) if self._settings.whole else ():
+            if not self._is_stopped():
+                yield step()
         yield self._lost_versions()
+
+    def _is_stopped(self) -> bool:
+        return self._run.stop_reason is not None or interrupted(self._table.spark)
 
     # ------------------------------------------------------------------------------------------------------- steps
 
@@ -161,12 +167,12 @@ class Reclamation:
             retained = RetainedVersions(self._table, self._session, self._settings.cutoff)
             version = retained.version
             paths = files_with_old_deletes(self._versions, version, retained.newest)
-            run = Run.of(self._table, self._trigger, self._parameters, clock)
             part = compact_old_deletes(
                 self._table,
                 paths,
                 self._settings.min_deleted_ratio,
-                run,
+                self._run,
+                is_stopped=self._is_stopped,
                 dry_run=is_dry_run,
                 quiet_millis=self._settings.quiet_millis,
             )

@@ -1,9 +1,13 @@
 """Compaction of old deleted rows beside writers that remove files; no Spark is needed."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from catalog.errors import UnknownNameError
-from procedures.lifecycle.purge.old_deletes import compact_remaining
+from procedures.declare.runs import Run
+from procedures.lifecycle.purge import old_deletes
+from procedures.lifecycle.purge.old_deletes import compact_old_deletes, compact_remaining
 
 
 class FakeTable:
@@ -43,3 +47,22 @@ def test_another_unknown_name_is_an_error():
     table = FakeTable("ab")
     with pytest.raises(UnknownNameError, match="'x'"):
         compact_remaining(["a", "x"], table.compact, list)
+
+
+def test_a_request_to_stop_ends_the_run_of_the_compaction_and_starts_no_further_one(monkeypatch):
+    reclamation = Run("t", "file:/t", "automatic", {}, 0)
+    stops = []
+
+    def optimize(table, settings, run):
+        reclamation.request_stop("SUSPENDED", "suspended")
+        stops.append(run.stop_reason.code)
+        return ["report"]
+
+    monkeypatch.setattr(old_deletes, "optimize", optimize)
+    table = SimpleNamespace(name="t", location="file:/t")
+    paths = [f"f{number}" for number in range(3000)]
+    part = Run("t", "file:/t", "automatic", {}, 0, part_of=reclamation)
+    rows = compact_old_deletes(
+        table, paths, 0.0, part, is_stopped=lambda: part.stop_reason is not None, dry_run=False
+    )
+    assert (rows, stops) == (["report"], ["SUSPENDED"])

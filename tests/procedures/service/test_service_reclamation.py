@@ -1,14 +1,18 @@
 """When the service reclaims history: clock, engine and catalog are fakes, and no Spark is needed."""
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql.types import StructType
 from service_fakes import MINUTE, FakeService
 
 from catalog.errors import InvalidArgumentError, RetentionError, UnknownNameError, UseError
 from catalog.properties.retention_properties import RetentionPolicy, check_retention, retention_policy
+from procedures.declare.runs import Run
 from procedures.process.application import application
+from procedures.service import execution
 from procedures.service.metadata_changes import TableMetadata, checked_change
-from procedures.service.schedule import NoSchedule, schedule_of
+from procedures.service.schedule import RECLAMATION, NoSchedule, Schedule, schedule_of
 
 DAY = 24 * 60 * MINUTE
 KEEPS = {"use.retention.hours": "720"}
@@ -78,6 +82,42 @@ def test_a_failure_is_shown_and_tried_again_after_the_interval():
     assert fake.engine.reclaimed == []
     fake.tick(10 * MINUTE)
     assert (len(fake.engine.reclaimed), known().state) == (1, "scheduled")
+
+
+def test_a_reclamation_that_is_asked_to_stop_is_not_done(monkeypatch):
+    snapshot = SimpleNamespace(retention_hours=168.0, settings={})
+    table = SimpleNamespace(snapshot=lambda: snapshot)
+    monkeypatch.setattr(execution, "prepare_thread", lambda spark, pool: None)
+    monkeypatch.setattr(execution, "ManagedTable", SimpleNamespace(find=lambda spark, name: table))
+    during = []
+
+    class FakeReclamation:
+        def __init__(self, table, settings, trigger, parameters, part_of):
+            self.part_of = part_of
+
+        def run(self):
+            for act in during:
+                act(self.part_of)
+
+    monkeypatch.setattr(execution, "Reclamation", FakeReclamation)
+    engine, run = execution.SparkEngine(None, application()), Run("t", "file:/t", "automatic", {}, 0)
+    assert engine.maintain(run, Schedule.of_table(KEEPS), RECLAMATION, "use") is True
+    during.append(lambda part_of: part_of.request_stop("SUSPENDED", "suspended"))
+    assert engine.maintain(run, Schedule.of_table(KEEPS), RECLAMATION, "use") is False
+    assert run.stop_reason.code == "SUSPENDED"
+
+
+def test_maintenance_that_is_not_done_is_tried_again_after_the_interval():
+    fake = FakeService()
+    fake.tables.put("t", KEEPS)
+    maintain, tries = fake.engine.maintain, []
+    fake.engine.maintain = lambda *arguments: tries.append(1) and False
+    fake.tick()
+    fake.tick(9 * MINUTE)
+    assert len(tries) == 1
+    fake.engine.maintain = maintain
+    fake.tick(MINUTE)
+    assert (len(fake.engine.reclaimed), known().last_error) == (1, None)
 
 
 def test_nothing_is_reclaimed_without_a_property():
