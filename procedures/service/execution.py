@@ -37,7 +37,7 @@ from procedures.lifecycle.log.modes import DEFAULT_MODES, MODES
 from procedures.lifecycle.purge.reclamation import Reclamation, ReclamationSettings
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.loop.optimize_settings import OptimizeSettings
-from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, OptimizeRow, passed_over
+from procedures.loop.report import COMMITTED, FAILED, LEASE_HELD, SKIPPED, OptimizeRow, passed_over
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
 from procedures.service.column_choice import look_at_columns
@@ -48,6 +48,7 @@ from procedures.service.service_metrics import RunTotals
 # Reasons without a strategy on which an owner can act.
 _NOTED_REASONS = (LEASE_HELD, "NO_PROGRESS", CHANGED)
 _MAX_NOTES = 5
+_LEFT_FILES = (ARRIVED, CHANGED)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class RunOutcome:
 
     Attributes:
         settled: version at which nothing was left to do; None if there may be more to do.
+        leaves_files: whether it has done everything apart from files that it leaves to the next run.
         note: the files that the run skipped and why, for display; '' if there are none.
         totals: of its groups, for metrics.
     """
@@ -80,6 +82,12 @@ class RunOutcome:
     settled: int | None
     note: str = ""
     totals: RunTotals = field(default_factory=RunTotals)
+    leaves_files: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing ended the run early."""
+        return self.settled is not None or self.leaves_files
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,9 @@ class SparkEngine:
         finally:
             if turn.appraisal is not None:
                 record_outcome(table, turn.appraisal, run.committed_bytes, self._app.clock.now())
-        return RunOutcome(settled_version(rows, run), note_of(rows), totals_of(rows))
+        settled = settled_version(rows, run)
+        leaves_files = settled is None and is_complete(rows, run)
+        return RunOutcome(settled, note_of(rows), totals_of(rows), leaves_files)
 
     def appraise(self, run: Run, schedule: Schedule, pool: str, group_bytes: int | None) -> Appraisal:
         """See ``Engine.appraise``; must be called in a separate thread."""
@@ -300,11 +310,23 @@ def prepare_thread(spark: SparkSession, pool: str) -> None:
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
+def is_complete(rows: Sequence[OptimizeRow], run: Run) -> bool:
+    """Whether a run has done what it found; it may leave files to the next one.
+
+    Args:
+        rows: the report of the run.
+        run: the run.
+    """
+    ends = [row for row in rows if row.reason not in _LEFT_FILES]
+    if run.stop_reason is not None or not rows or (ends and ends[-1].state == FAILED):
+        return False
+    # A row without a version says what ended the run: a limit, a lease, a budget, a request to stop.
+    return not any(row.state == SKIPPED and row.version is None for row in rows)
+
+
 def settled_version(rows: Sequence[OptimizeRow], run: Run) -> int | None:
     """Returns the version at which a run found nothing more to do; None if it ended for another reason."""
-    if run.stop_reason is not None or not rows or rows[-1].state == FAILED:
-        return None
-    if any(row.reason in (LEASE_HELD, "LIMIT_REACHED", ARRIVED, CHANGED) for row in rows):
+    if not is_complete(rows, run) or any(row.reason in _LEFT_FILES for row in rows):
         return None
     return max((row.version for row in rows if row.version is not None), default=None)
 

@@ -80,7 +80,7 @@ class Worker:
         """When it was last seen what the run does, and what that was."""
         self.appraised_at = 0
         self._looks_in_vain = 0
-        self._turn: tuple[Appraisal | None, int | None, dict[str, tuple[int, int]]] = (None, None, {})
+        self._turn: tuple[Appraisal | None, int | None] = (None, None)
         """What was known before the current run, in case a budget refuses it."""
         self.is_outside_hours = False
         """Whether a due run waits for the hours in which runs may start."""
@@ -132,6 +132,9 @@ class Worker:
     def startable_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may start now; none if the table is only due for maintenance."""
         return self.due_strategies(now) if self._is_time(now) else ()
+
+    def _record_paces(self, strategies: Collection[str], started: int, version: int) -> None:
+        self._last_runs |= {name: (started, version) for name in strategies if name in self.schedule.paces}
 
     def due_maintenance(self, now: int) -> tuple[str, ...]:
         """Returns the maintenance that is due; history ages without new commits."""
@@ -208,7 +211,7 @@ class Worker:
             retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
             interval: the same for a group that no budget of this size will ever allow.
         """
-        appraisal, waits_since, last_runs = self._turn
+        appraisal, waits_since = self._turn
         if self.suspended:
             return
         if not self._running:
@@ -221,7 +224,7 @@ class Worker:
             self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
             if not rewritten:
-                self.appraisal, self.waits_since, self._last_runs = appraisal, waits_since, last_runs
+                self.appraisal, self.waits_since = appraisal, waits_since
         elif appraisal is not None and rewritten and self.last_error is None:
             # Others may be worth more now; if not, it goes on at once.
             self.due_at = now
@@ -257,8 +260,11 @@ class Worker:
         self.last_error = None
         if appraisal.offer is None:
             self.appraisal = self.waits_since = None
-            if appraisal.is_settled and set(self.due_strategies(now)) == set(self.schedule.strategies):
+            strategies = self.due_strategies(now)
+            if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
                 self.settled, self.retries = appraisal.version, False
+            # A run would have found nothing.
+            self._record_paces(strategies, now, appraisal.version)
             self.skip_turn(now, interval)
             return
         is_news = appraisal is not self.appraisal
@@ -358,7 +364,7 @@ class Worker:
         self._running = frozenset(strategies)
         self.wait = None
         if strategies:
-            self._turn = self.appraisal, self.waits_since, dict(self._last_runs)
+            self._turn = self.appraisal, self.waits_since
             self._leave_queue()
             self.due_at = now
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
@@ -373,6 +379,7 @@ class Worker:
         interval: int,
         note: str = "",
         *,
+        is_complete: bool = False,
         maintained: Collection[str] = (),
     ) -> None:
         """Ends the current run.
@@ -383,6 +390,7 @@ class Worker:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
             note: the files that it skipped and why, for display.
+            is_complete: whether its strategies have run to the end.
             maintained: the maintenance that it has done.
         """
         started = now if self.run is None else self.run.started_at
@@ -391,8 +399,8 @@ class Worker:
         self.last_error = error
         self.skipped_note = note
         version = max(self.version or 0, settled or 0)
-        if error is None:
-            self._last_runs |= {name: (started, version) for name in self._running if name in self.schedule.paces}
+        if is_complete:
+            self._record_paces(self._running, started, version)
         self._last_maintenance |= dict.fromkeys(maintained, (started, version))
         if self._running or error is not None:
             # The strategies whose pace was not met may have something to do.

@@ -367,7 +367,15 @@ class Workers:
                 self._leave(worker)
             else:
                 now = self._clock.now()
-                worker.end(outcome.settled, problem, now, self._interval, outcome.note, maintained=maintained)
+                worker.end(
+                    outcome.settled,
+                    problem,
+                    now,
+                    self._interval,
+                    outcome.note,
+                    is_complete=outcome.is_complete,
+                    maintained=maintained,
+                )
                 retry = min(self._interval, _RETRY_MILLIS)
                 worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
                 if outcome.totals.lease_held:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optimizer_fakes import FakeOptimizer, committed, conflict, is_group, lost, outcome
 
-from procedures.service.execution import settled_version
+from procedures.service.execution import is_complete, settled_version
 
 
 def test_files_that_arrive_during_a_run_are_left_to_the_next():
@@ -106,7 +106,9 @@ def test_a_run_under_constant_appends_ends(sizes, batch_bytes, appended, size):
 def test_a_table_with_files_left_is_not_settled():
     """The service looks at it again at the next interval, although nobody commits in between."""
     fake = FakeOptimizer(sizes=(10,))
-    assert settled_version(fake.optimize(), fake.run) == 8
+    report = fake.optimize()
+    assert (settled_version(report, fake.run), is_complete(report, fake.run)) == (8, True)
     fake = FakeOptimizer(sizes=(10,))
     fake.table.during_rewrite = lambda _: fake.clock.go_on(1) or fake.table.append("late", 5)
-    assert settled_version(fake.optimize(), fake.run) is None
+    report = fake.optimize()
+    assert (settled_version(report, fake.run), is_complete(report, fake.run)) == (None, True)

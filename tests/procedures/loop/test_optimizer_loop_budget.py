@@ -3,6 +3,7 @@
 from optimizer_fakes import FakeOptimizer, committed, outcome
 
 from procedures.declare.runs import Stop
+from procedures.service.execution import is_complete, settled_version
 
 
 class Budget:
@@ -30,6 +31,13 @@ def test_a_run_ends_when_the_budget_is_used_up():
     fake = _optimizer(25, 10, 10, 10)
     assert outcome(fake.optimize()) == [committed(1), committed(2), (3, "skipped", "BUDGET_USED_UP")]
     assert fake.table.rewritten == [("f0",), ("f1",)]
+
+
+def test_a_table_whose_budget_is_used_up_is_not_settled():
+    """The groups that were committed before do not hide that more are left."""
+    fake = _optimizer(25, 10, 10, 10)
+    report = fake.optimize()
+    assert (settled_version(report, fake.run), is_complete(report, fake.run)) == (None, False)
 
 
 def test_only_groups_that_the_budget_pays_for_are_rewritten():

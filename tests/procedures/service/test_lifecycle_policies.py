@@ -4,14 +4,16 @@ import pytest
 from pyspark.sql.types import StructType
 from service_fakes import MINUTE, FakeService
 
-from catalog.errors import UseError
+from catalog.errors import ConcurrentChangeError, UseError
 from catalog.properties.checks import check_property
 from catalog.properties.lifecycle_properties import COMPACTION_DELETED_RATIO, Pace, lifecycle_policies
 from catalog.properties.names import PROPERTIES, unknown_property
 from catalog.properties.optimization_properties import effective_type
 from catalog.properties.option_properties import property_key
 from procedures.selection import strategy
+from procedures.service.execution import RunOutcome
 from procedures.service.schedule import InvalidSchedule, Schedule, schedule_of
+from procedures.service.service_metrics import RunTotals
 
 CLUSTERING = {"use.clustering.enabled": "true"}
 
@@ -154,6 +156,41 @@ def test_an_idle_table_is_left_alone_once_every_strategy_has_run():
         fake.tick(10 * MINUTE)
     assert _strategies(fake)[-1] == ("UnindexedFiles", "SizeTieredClustering")
     assert len(fake.engine.runs) <= 8
+
+
+def _ended(run, how):
+    if how == "conflict":
+        raise ConcurrentChangeError("A writer was faster.")
+    if how == "stop":
+        run.request_stop("OUTSIDE_HOURS", "the hours have ended")
+    return RunOutcome(None, totals=RunTotals(lease_held=how == "lease"), leaves_files=how == "files left")
+
+
+@pytest.mark.parametrize(
+    ("how", "minutes"), [("conflict", 10), ("stop", 10), ("lease", 1), ("limit", 10), ("files left", 24 * 60)]
+)
+def test_a_run_that_ends_early_does_not_wait_for_its_pace(how, minutes):
+    fake = FakeService()
+    fake.tables.put("a", {"use.compaction.interval": "1 day"})
+    run = fake.engine.run
+    fake.engine.run = lambda *arguments: _ended(arguments[0], how)
+    fake.tick()
+    fake.engine.run = run
+    waited = 0
+    while not fake.tick(MINUTE):
+        waited += 1
+    assert waited + 1 == minutes
+
+
+def test_a_plan_without_groups_counts_for_the_pace_like_a_run():
+    fake = FakeService()
+    fake.tables.of_database = {"use.fleet.maxBytes": "100", "use.compaction.interval": "1 day"}
+    fake.tables.put("spark_catalog.shop.a", {"use.index.columns": "x"})
+    fake.engine.offers["spark_catalog.shop.a"] = (0, 0)
+    for _ in range(2 * 24 * 6):
+        fake.tables.commit("spark_catalog.shop.a")
+        fake.tick(10 * MINUTE)
+    assert len(fake.engine.appraised) == 2
 
 
 def test_compaction_runs_after_commits_or_time():
