@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from catalog.errors import FileSystemError
 from catalog.properties.optimization_properties import Triggers
 from procedures.service.execution import Engine
+from procedures.service.timed_calls import TimedCalls
 from procedures.service.worker import Worker
 
 _Answer = TypeVar("_Answer")
@@ -20,21 +20,22 @@ CHECK_SECONDS, FILES_SECONDS = 10.0, 60.0
 
 @dataclass(frozen=True)
 class TableChecks:
-    """Checks of tables, each in a thread of its own, so that a file system without an answer blocks no other table.
-
-    All checks raise a ``FileSystemError`` if there is no answer in time.
+    """Checks of tables with a time limit, so that a file system without an answer blocks no other table.
 
     Attributes:
         engine: accesses the tables.
         pool: scheduler pool of the jobs.
+        calls: makes the checks.
     """
 
     engine: Engine
     pool: str
+    calls: TimedCalls = field(default_factory=TimedCalls)
 
-    def is_suspended(self, location: str) -> bool:
-        """Whether a table is suspended."""
-        return self._in_time(partial(self.engine.suspended, location), CHECK_SECONDS)
+    def suspended(self, locations: Collection[str]) -> Mapping[str, bool | Exception]:
+        """Whether tables are suspended, or what was raised; a table without an answer in time is missing."""
+        checks = {place: self._prepared(partial(self.engine.suspended, place)) for place in locations}
+        return self.calls.answers(checks, CHECK_SECONDS)
 
     def may_run(self, worker: Worker, triggers: Triggers) -> tuple[bool, bool]:
         """Whether a table is suspended, and whether a run may start.
@@ -42,6 +43,9 @@ class TableChecks:
         Args:
             worker: of the table.
             triggers: one of them has to be reached, if there are any.
+
+        Raises:
+            FileSystemError: there is no answer in time, or an earlier check has not ended.
         """
 
         def check() -> tuple[bool, bool]:
@@ -49,7 +53,13 @@ class TableChecks:
             return suspended, not suspended and (not triggers.any or self._is_reached(worker, triggers))
 
         # The first list of files of a large table takes longer.
-        return self._in_time(check, FILES_SECONDS if triggers.of_files else CHECK_SECONDS)
+        seconds, place = FILES_SECONDS if triggers.of_files else CHECK_SECONDS, worker.location
+        answer = self.calls.answers({place: self._prepared(check)}, seconds).get(place)
+        if answer is None:
+            raise FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _is_reached(self, worker: Worker, triggers: Triggers) -> bool:
         if triggers.commits is not None:
@@ -69,21 +79,9 @@ class TableChecks:
             or (triggers.small_files is not None and files.small_files >= triggers.small_files)
         )
 
-    def _in_time(self, check: Callable[[], _Answer], seconds: float) -> _Answer:
-        answers: list[_Answer | BaseException] = []
+    def _prepared(self, check: Callable[[], _Answer]) -> Callable[[], _Answer]:
+        def prepared() -> _Answer:
+            self.engine.prepare(self.pool)
+            return check()
 
-        def work() -> None:
-            try:
-                self.engine.prepare(self.pool)
-                answers.append(check())
-            except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
-                answers.append(error)
-
-        thread = threading.Thread(target=work, name="use-check", daemon=True)
-        thread.start()
-        thread.join(seconds)
-        if not answers:
-            raise FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
-        if isinstance(answers[0], BaseException):
-            raise answers[0]
-        return answers[0]
+        return prepared

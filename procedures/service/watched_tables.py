@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from catalog.errors import TableError
-from catalog.jvm.log_probe import FAILED, LATE, Question, Sighting, look, qualifier
+from catalog.jvm.log_probe import FAILED, LATE, LOOK_SECONDS, Question, Sighting, look, qualifier
 from catalog.jvm.metastore import database_of, properties_of_databases, tables_of
+from catalog.jvm.session import activate
 from catalog.properties.inherited import InheritedProperties
 from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable
+from procedures.service.timed_calls import TimedCalls
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,9 @@ class SparkTables:
         self._spark = spark
         self._only = only
         self._by_path: dict[str, str] = {}
+        self._calls = TimedCalls()
+        # By the given name, location and full name of a table.
+        self._found: dict[str, tuple[str, str]] = {}
         # Names or locations of unreadable tables, so that each is logged once.
         self._unreadable: set[str] = set()
         for name in only or ():
@@ -120,16 +125,23 @@ class SparkTables:
         return InheritedByName(*properties_of_databases(self._spark, databases))
 
     def _locations_of(self, names: Sequence[str]) -> dict[str, str]:
-        locations, qualified = {}, qualifier(self._spark)
-        for name in names:
-            try:
-                table = ManagedTable.find(self._spark, name)
-            except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
-                if not (isinstance(error, TableError) and error.is_missing):
-                    self._log_unreadable(name, error_text(error))
-                continue  # it was dropped or is unreadable, and may come back
-            locations[qualified(table.location)] = table.name
-        return locations
+        qualified = qualifier(self._spark)
+
+        def find(name: str) -> tuple[str, str]:
+            activate(self._spark)
+            table = ManagedTable.find(self._spark, name)
+            return qualified(table.location), table.name
+
+        for name, found in self._calls.answers({name: partial(find, name) for name in names}, LOOK_SECONDS).items():
+            if not isinstance(found, Exception):
+                self._found[name] = found
+                continue
+            # It was dropped or is unreadable, and may come back.
+            self._found.pop(name, None)
+            if not (isinstance(found, TableError) and found.is_missing):
+                self._log_unreadable(name, error_text(found))
+        # A table without an answer stays where it was.
+        return dict(self._found[name] for name in names if name in self._found)
 
     def _place_or_none(self, name: str, location: str, qualified: Callable[[str], str]) -> str | None:
         """Returns the normalized location; None if that fails, for example without such a file system."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -164,7 +165,7 @@ class Workers:
         """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
         self._interval, self._ledger_folder = settings.optimization_interval, settings.fleet_location
-        self._checks = TableChecks(self._engine, settings.pool)
+        self._checks = replace(self._checks, pool=settings.pool)
         with self._lock:
             for worker in self._workers.values():
                 worker.stop_after_hours(now)
@@ -202,13 +203,12 @@ class Workers:
         """Stops the runs of tables that another process has suspended."""
         with self._lock:
             running = [worker for worker in self._workers.values() if worker.run is not None]
+        suspended = self._checks.suspended([worker.location for worker in running])
         for worker in running:
-            try:
-                suspended = self._checks.is_suspended(worker.location)
-            except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
-                logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(error))
-                continue
-            if suspended:
+            answer = suspended.get(worker.location, False)
+            if isinstance(answer, Exception):
+                logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(answer))
+            elif answer:
                 self.suspension_changed(worker.location, True)
 
     def next_due(self) -> int | None:
