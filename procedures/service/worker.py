@@ -60,7 +60,9 @@ class Worker:
         self.skipped_note = ""
         """The files that the last run skipped and why, for display."""
         self.retries = False
-        """Whether the last run left something to do, so that the next one starts after the interval."""
+        """Whether the next run is considered after the interval, although nothing was committed."""
+        self.has_rest = False
+        """Whether the last run left something to do, for which the next one needs no trigger."""
         self.suspended = False
         self.wait: Wait | None = None
         """The wait of a due run for the cluster."""
@@ -262,7 +264,7 @@ class Worker:
             self.appraisal = self.waits_since = None
             strategies = self.due_strategies(now)
             if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
-                self.settled, self.retries = appraisal.version, False
+                self.settled, self.retries, self.has_rest = appraisal.version, False, False
             # A run would have found nothing.
             self._record_paces(strategies, now, appraisal.version)
             self.skip_turn(now, interval)
@@ -328,7 +330,7 @@ class Worker:
         self.settled = self.measured = self.last_error = None
         self.failures = 0
         self.skipped_note = ""
-        self.retries = self.suspended = self.is_outside_hours = False
+        self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
         self.due_at = self.maintains_at = now
         self.publish()
 
@@ -402,10 +404,10 @@ class Worker:
         if is_complete:
             self._record_paces(self._running, started, version)
         self._last_maintenance |= dict.fromkeys(maintained, (started, version))
-        if self._running or error is not None:
+        if self._running:
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
-            self.retries = self.settled is None
+            self.retries, self.has_rest = self.settled is None, settled is None
             self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled

@@ -224,7 +224,8 @@ class Workers:
                 worker.skip_turn(now, self._interval)
             return False
 
-        return self._may_run(worker, now, worker.schedule.triggers)
+        # Own commits of a run that has ended early would count as an optimization.
+        return self._may_run(worker, now, Triggers() if worker.has_rest else worker.schedule.triggers)
 
     def _may_run(self, worker: Worker, now: int, triggers: Triggers) -> bool:
         """Whether the table is not suspended and a trigger is reached; maintenance needs none."""

@@ -370,7 +370,34 @@ def test_a_trigger_whose_run_could_not_work_waits_for_the_interval():
         fake.tick(1000)
     assert len(fake.engine.runs) == 1
     fake.engine.unsettled = False
+    # The first run has committed a group, which counts as an optimization.
+    fake.engine.commits_of_others = 0
     assert len(fake.tick(10 * MINUTE)) == 2
+    fake.tables.commit("a")
+    assert len(fake.tick(60 * MINUTE)) == 2
+
+
+def test_a_trigger_is_asked_again_after_a_check_that_failed_and_after_a_run_of_some_strategies():
+    fake = FakeService()
+    own = {"use.clustering.enabled": "true", "use.clustering.interval": "1 hour"}
+    fake.tables.put("a", {**WANTED, **own, "use.optimization.trigger.commits": "1"})
+    commits = fake.engine.commits
+    fake.engine.commits = lambda *arguments: 1 / 0
+    fake.tick()
+    assert states() == {"a": "failed"}
+    fake.engine.commits = commits
+    assert fake.tick(10 * MINUTE) == []
+    assert states() == {"a": "scheduled"}
+    fake.engine.commits_of_others = 1
+    fake.tables.commit("a")
+    assert len(fake.tick(MINUTE)) == 1
+    fake.tables.commit("a")
+    assert len(fake.tick(10 * MINUTE)) == 2
+    assert fake.engine.runs[-1][1] == ("UnindexedFiles",)
+    # Clustering has not run on the last version, and waits for its pace and for a trigger.
+    fake.engine.commits_of_others = 0
+    for _ in range(4):
+        assert len(fake.tick(30 * MINUTE)) == 2
 
 
 def test_switched_off_and_on_again():
