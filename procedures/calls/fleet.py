@@ -48,7 +48,8 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
     members = in_order(member if interrupted(spark) else _appraised(spark, member, dry_run) for member in members)
     done: dict[str, FleetRow] = {}
     for member in () if dry_run else members:
-        if member.offer is None or not member.offer.is_worthwhile:
+        # What the service of this process has found of a table that is suspended, or cannot be planned, is no offer.
+        if member.appraisal is None or member.offer is None or not member.offer.is_worthwhile:
             continue
         if interrupted(spark):
             break
