@@ -22,7 +22,7 @@ def turns(monkeypatch):
     optimized = {}
     monkeypatch.setattr(fleet_call, "interrupted", lambda spark: False)
     monkeypatch.setattr(fleet_call, "record_outcome", lambda *arguments: None)
-    ledger = SimpleNamespace(state=lambda: LedgerState())
+    ledger = SimpleNamespace(state=LedgerState)
     monkeypatch.setattr(fleet_call, "_ledger", lambda spark: ledger)
 
     def find(spark, name):

@@ -62,7 +62,5 @@ def test_a_request_to_stop_ends_the_run_of_the_compaction_and_starts_no_further_
     table = SimpleNamespace(name="t", location="file:/t")
     paths = [f"f{number}" for number in range(3000)]
     part = Run("t", "file:/t", "automatic", {}, 0, part_of=reclamation)
-    rows = compact_old_deletes(
-        table, paths, 0.0, part, is_stopped=lambda: part.stop_reason is not None, dry_run=False
-    )
+    rows = compact_old_deletes(table, paths, 0.0, part, is_stopped=lambda: part.stop_reason is not None, dry_run=False)
     assert (rows, stops) == (["report"], ["SUSPENDED"])
