@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from catalog.errors import ProtectionError, VersionError
+from catalog.errors import ConcurrentChangeError, ProtectionError, VersionError
 from catalog.state.protection import protections
 from catalog.state.reclaimed import oldest_left, record_reclaimed
 from catalog.state.write_records import WriteRecord, record_write
@@ -31,6 +31,7 @@ from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
 from simulation.delta_log import AddedFile, Commit
 from simulation.faults import StoreError
+from simulation.surroundings import table_state
 from simulation.surroundings.paths import ROOT
 from simulation.surroundings.placement import placed
 from simulation.surroundings.sessions import Session
@@ -105,6 +106,18 @@ def test_a_reclamation_that_is_asked_to_stop_ends_after_its_step_and_the_next_on
     assert [row.step for row in purged(world, lambda _: None)] == [COMPACTION, FILES, LOG, EVENTS, VERSIONS]
     assert world.log.oldest() > 3
     assert world.log.can_make(world.log.newest)
+
+
+def test_a_table_that_takes_the_place_of_another_one_keeps_its_history(world, monkeypatch):
+    def observe(step):
+        if step == COMPACTION:
+            monkeypatch.setattr(table_state, "TABLE_ID", "another")
+
+    before = set(world.store.objects)
+    with pytest.raises(ConcurrentChangeError, match="replaced"):
+        purged(world, observe)
+    assert before <= set(world.store.objects)
+    assert world.log.oldest() == 0
 
 
 def test_a_version_that_is_committed_and_protected_during_a_vacuum_is_not_lost(world):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
+from catalog.errors import ConcurrentChangeError
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.jvm.session import described_jobs, interrupted, work_session
 from catalog.jvm.table_versions import TableVersions
@@ -139,6 +140,7 @@ class Reclamation:
             if self._is_stopped():
                 return [*rows, self._lost_versions()]
             with self._lease():
+                self._check_same_table()
                 rows += self._files()
                 rows += self._rest()
         return rows
@@ -148,6 +150,11 @@ class Reclamation:
             if not self._is_stopped():
                 yield step()
         yield self._lost_versions()
+
+    def _check_same_table(self) -> None:
+        """The limits are for the versions of one table, and another one may have taken its place meanwhile."""
+        if self._table.snapshot().table_id != self._table_id:
+            raise ConcurrentChangeError("The table was replaced since the reclamation began; no file was deleted.")
 
     def _is_stopped(self) -> bool:
         return self._run.stop_reason is not None or interrupted(self._table.spark)

@@ -121,7 +121,11 @@ class RetainedVersions:
         for reason, column, lists in lists_by_reason:
             if not lists:
                 continue
-            needed = reduce(lambda some, more: some.union(more), lists).distinct().withColumn(f"is_{reason.lower()}", F.lit(True))
+            needed = (
+                reduce(lambda some, more: some.union(more), lists)
+                .distinct()
+                .withColumn(f"is_{reason.lower()}", F.lit(True))
+            )
             files = files.join(needed, column, "left")
             kept = F.when(F.col(f"is_{reason.lower()}"), reason).otherwise(kept)
         return self._cache(files.select(*candidates.columns, "key", kept.alias("kept")))
