@@ -4,10 +4,9 @@ import json
 import shutil
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from spark_jobs import at_most
 
+from catalog.errors import UseError
 from catalog.jvm import session as sessions
 from catalog.jvm.session import work_session
 
@@ -62,7 +61,7 @@ def test_a_session_that_ignores_missing_files_loses_no_rows(spark, new_table, se
     lost.rename(lost.with_suffix(".away"))
     set_conf("spark.sql.files.ignoreMissingFiles", "true")
     set_conf("spark.sql.files.ignoreCorruptFiles", "true")
-    with pytest.raises((PySparkException, Py4JJavaError), match="does not exist"):
+    with pytest.raises(UseError, match="FILE_NOT_EXIST"):
         table.optimize()
     assert table.version == before
 
