@@ -74,9 +74,9 @@ class RunOutcome:
 
     Attributes:
         settled: version at which nothing was left to do; None if there may be more to do.
-        leaves_files: whether it has done everything apart from files that it leaves to the next run.
         note: the files that the run skipped and why, for display; '' if there are none.
         totals: of its groups, for metrics.
+        leaves_files: whether it has done everything apart from files that it leaves to the next run.
     """
 
     settled: int | None

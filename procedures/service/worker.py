@@ -78,6 +78,8 @@ class Worker:
         """Since when the table could have had a turn."""
         self.failures = 0
         """Runs and checks that failed in a row."""
+        self._strategies_failed = False
+        """Whether the last run of strategies failed, which neither maintenance nor a plan mends."""
         self._progress = now, ""
         """When it was last seen what the run does, and what that was."""
         self.appraised_at = 0
@@ -258,8 +260,8 @@ class Worker:
             interval: time between the starts of two runs, milliseconds.
         """
         self.is_appraising = False
-        self.failures = 0
-        self.last_error = None
+        if appraisal.offer is None or not self._strategies_failed:
+            self._succeeded()
         if appraisal.offer is None:
             self.appraisal = self.waits_since = None
             strategies = self.due_strategies(now)
@@ -327,8 +329,8 @@ class Worker:
             return
         self.schedule = schedule
         self._leave_queue()
-        self.settled = self.measured = self.last_error = None
-        self.failures = 0
+        self._succeeded()
+        self.settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
         self.due_at = self.maintains_at = now
@@ -355,6 +357,9 @@ class Worker:
         self.suspended, self.measured = False, None
         self.due_at = self.maintains_at = now
         self.publish()
+
+    def _succeeded(self) -> None:
+        self.failures, self.last_error, self._strategies_failed = 0, None, False
 
     def _leave_queue(self) -> None:
         self.wait = self.refusal = self.appraisal = self.waits_since = None
@@ -398,13 +403,13 @@ class Worker:
         started = now if self.run is None else self.run.started_at
         self.run = None
         self.last_run = now
-        self.last_error = error
         self.skipped_note = note
         version = max(self.version or 0, settled or 0)
         if is_complete:
             self._record_paces(self._running, started, version)
         self._last_maintenance |= dict.fromkeys(maintained, (started, version))
         if self._running:
+            self._strategies_failed = error is not None and not is_complete
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
             self.retries, self.has_rest = self.settled is None, settled is None
@@ -412,7 +417,10 @@ class Worker:
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
-        self.failures = self.failures + 1 if error is not None else 0
+        if error is not None:
+            self.last_error, self.failures = error, self.failures + 1
+        elif not self._strategies_failed:
+            self._succeeded()
         self.maintains_at = now + self._pause(interval) if error is not None else max(started + interval, now)
         if self._running or error is not None:
             self.due_at = max(self.due_at, self.maintains_at)

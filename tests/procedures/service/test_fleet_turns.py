@@ -242,13 +242,31 @@ def test_maintenance_leaves_the_turn_of_a_waiting_table_as_it_is():
     assert (failed.state, failed.offer, failed.next_run) == ("failed", before.offer, before.next_run)
 
 
-def test_failures_in_a_row_are_tried_less_and_less_often():
-    fake = _fleet({"a": (10, 40)})
+@pytest.mark.parametrize("budget", [None, 1000])
+def test_failures_in_a_row_are_tried_less_and_less_often(budget):
+    fake = _fleet({"a": (10, 40)}, budget, use_log_consolidation_interval="1 hour")
+    maintain, appraise = fake.engine.maintain, fake.engine.appraise
+
+    def without_error(work):
+        def worked(*arguments):
+            error, fake.engine.error = fake.engine.error, None
+            try:
+                return work(*arguments)
+            finally:
+                fake.engine.error = error
+
+        return worked
+
+    # Neither maintenance nor a plan ends the failures of runs.
+    fake.engine.maintain, fake.engine.appraise = without_error(maintain), without_error(appraise)
     fake.engine.error = OSError("cannot be read")
     starts = []
     fake.engine.during = lambda run: starts.append(run.started_at)
     for _ in range(3 * 24 * 6):
         fake.tick(10 * MINUTE)
+        # A plan, then its run.
+        fake.tick()
+        fake.tick()
     pauses = [after - before for before, after in pairwise(starts)]
     assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
     assert max(pauses) <= DAY + 10 * MINUTE
@@ -257,6 +275,8 @@ def test_failures_in_a_row_are_tried_less_and_less_often():
     fake.engine.error = None
     for _ in range(24 * 6 + 1):
         fake.tick(10 * MINUTE)
+        fake.tick()
+        fake.tick()
     assert "QUARANTINED" not in (_automation("spark_catalog.shop.a").note or "")
     assert _automation("spark_catalog.shop.a").state == "scheduled"
 
