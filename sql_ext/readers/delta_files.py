@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from catalog.errors import FileSystemError, MissingPackageError, NotSupportedError, TableError
 from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.log_entries import LogEntry, Tags, entries_of_files
-from sql_ext.readers.table_columns import TableColumns
+from sql_ext.readers.table_columns import TableColumns, stored_name
 
 # Reader features of tables whose rows are read correctly here.
 _FEATURES = frozenset(
@@ -46,7 +46,8 @@ class DeltaFile:
     Attributes:
         path: as in the log.
         bytes: its size.
-        partition: values of the partition columns, by name; days and microseconds instead of dates and times.
+        partition: values of the partition columns, by their names for users; days and microseconds instead of dates and
+            times.
         minima: smallest values by stored name of a top-level column; None where unknown.
         maxima: largest values.
         nulls: numbers of NULLs.
@@ -182,10 +183,14 @@ class DeltaFiles:
     def _file(self, row: Mapping[str, Any]) -> DeltaFile:
         entry = self.entry(row["path"])
         values = {name: row.get(name) or {} for name in ("partition", "min", "max", "null_count")}
+        partition = values["partition"]
         return DeltaFile(
             row["path"],
             row["size_bytes"],
-            values["partition"],
+            {
+                name: partition.get(name, partition.get(stored_name(self.columns.field(name))))
+                for name in self.columns.partitioned_by
+            },
             values["min"],
             values["max"],
             values["null_count"],

@@ -58,8 +58,8 @@ def _test_of(leaf: Comparison[Column] | Unknown, negated: bool) -> FileTest:
 
 def _may_hold(file: DeltaFile, condition: Comparison[Column]) -> bool:
     name = condition.column.path[0]
-    if name in file.partition or condition.column.stored_path[0] in file.partition:
-        value = file.partition.get(name, file.partition.get(condition.column.stored_path[0]))
+    if name in file.partition:
+        value = file.partition[name]
         return _may_be_true(condition, value, value, file_has_null=value is None, file_has_value=value is not None)
     low, high, nulls = (_statistic(values, condition.column) for values in (file.minima, file.maxima, file.nulls))
     # A column with fields has a number of nulls for each of them.

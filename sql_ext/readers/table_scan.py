@@ -200,8 +200,8 @@ class Scan:
         kind = self._table.columns.schema.field(name).type
         field = self._table.columns.field(name)
         if name in self._table.columns.partitioned_by:
-            value = file.partition.get(name, file.partition.get(stored_name(field)))
-            return padded(pa.repeat(pa.scalar(value, kind), batch.num_rows), self._table.columns.find([name]).width)
+            value = pa.scalar(file.partition[name], kind)
+            return padded(pa.repeat(value, batch.num_rows), self._table.columns.find([name]).width)
         stored = stored_name(field)
         if stored not in batch.schema.names:
             return pa.nulls(batch.num_rows, kind)

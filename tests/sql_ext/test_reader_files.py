@@ -302,6 +302,16 @@ def test_bounds_of_numbers_have_a_margin(low, high, where, may_be):
     assert file_test(parsed(where, COLUMNS.find))(file) is may_be
 
 
+def test_a_column_stored_under_the_name_of_a_partition_has_statistics_of_its_own():
+    def field(name, stored):
+        return {"name": name, "type": "integer", "metadata": {"delta.columnMapping.physicalName": stored}}
+
+    columns = TableColumns((field("q", "p"), field("p", "col-1"), field("r", "q")), ("q",))
+    file = DeltaFile("f", 1, {"q": 1}, {"q": 100, "col-1": 10}, {"q": 101, "col-1": 11}, {"q": 0, "col-1": 0}, 2, {})
+    tests = {where: file_test(parsed(where, columns.find))(file) for where in ("q = 1", "p = 10", "r = 100", "r = 1")}
+    assert tests == {"q = 1": True, "p = 10": True, "r = 100": True, "r = 1": False}
+
+
 # ----------------------------------------------------------------------------------------------------- conditions
 
 
