@@ -343,14 +343,45 @@ def test_each_file_is_removed_by_one_step(spark, sales, dates):
 
 
 def test_the_name_of_a_file_is_no_column_of_that_name(spark, new_table):
-    table = new_table("id BIGINT, file_name STRING")
+    table = new_table(
+        "id BIGINT, file_name STRING, file_size BIGINT", index="id,file_size", cube_size=60, file_bytes="4kb"
+    )
     for part in range(4):
-        table.append(spark.range(part * 50, part * 50 + 50).selectExpr("id", f"'part{part}' file_name"))
+        ids = spark.range(part * 500, part * 500 + 500)
+        table.append(ids.selectExpr("id", f"'part{part}' file_name", "id % 100 file_size"))
+    table.index()
     names = f"(SELECT DISTINCT _metadata.file_name n FROM {table.name} WHERE id < 50)"
     query = f"SELECT t.id FROM (SELECT id, _metadata.file_name f FROM {table.name}) t JOIN {names} n ON t.f = n.n"
     report = compared(spark, query)
     assert JoinReason.NOT_A_COLUMN in {join.reason for scan in report.scans for join in scan.joins}
     assert all(scan.joined_files == scan.kept_files for scan in report.scans)
+    # A condition on the size of the file is none on the indexed column.
+    keys = f"(SELECT DISTINCT id FROM {table.name} WHERE id < 20)"
+    query = f"SELECT t.id FROM {table.name} t JOIN {keys} k ON t.id = k.id WHERE t._metadata.file_size > 1000"
+    compared(spark, query)
+    assert spark.sql(query).count() == 20
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "statement", "key"),
+    [
+        # The log has 0.1, the file the FLOAT next to it.
+        ("FLOAT", ("0.1", "5"), "ALTER TABLE {t} ALTER COLUMN x TYPE DOUBLE", "DOUBLE(FLOAT(0.1))"),
+        # Spark's keys have no -0.0, which the dictionary of the file has.
+        ("DOUBLE", ("-0.0D", "5"), None, "0.0D"),
+        ("FLOAT", ("-0.0D", "5"), None, "FLOAT(0.0)"),
+    ],
+)
+def test_equal_numbers_of_other_digits_are_joined(spark, new_table, column, values, statement, key):
+    table = new_table(f"x {column}, id BIGINT", properties={"delta.enableTypeWidening": "true"})
+    for value in values:
+        table.append(spark.range(0, 1000, 1, 1).selectExpr(f"CAST({value} AS {column}) x", "id"))
+    if statement:
+        table.sql(statement)
+    side = new_table("x DOUBLE").append(spark.sql(f"SELECT DOUBLE({key}) x"))
+    query = f"SELECT t.id FROM {table.name} t JOIN {side.name} s ON t.x = s.x"
+    compared(spark, query)
+    assert spark.sql(query).count() == 1000
 
 
 def test_a_dimension_that_changed_is_read_as_it_is_when_the_query_runs(spark, sales, new_table):

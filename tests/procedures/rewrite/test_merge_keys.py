@@ -132,6 +132,43 @@ def test_keys_that_cannot_be_read_restrict_nothing(spark, by_key):
     assert message == "1 MERGE looked at all files, since keys could not be read: CAST_INVALID_INPUT 1"
 
 
+PARIS = {"spark.sql.session.timeZone": "Europe/Paris", "spark.sql.files.supportSecondOffsetFormat": "false"}
+
+
+@pytest.mark.parametrize(
+    ("column", "properties", "conf", "stored", "statement", "key"),
+    [
+        # The log has 0.1, the file the FLOAT next to it.
+        ("FLOAT", {"delta.enableTypeWidening": "true"}, {}, "CAST(0.1 AS FLOAT)",
+         "ALTER TABLE {t} ALTER COLUMN k TYPE DOUBLE", "CAST(CAST(0.1 AS FLOAT) AS DOUBLE)"),
+        # The log has the offset +00:09 in place of +00:09:21.
+        ("TIMESTAMP", {}, PARIS, "TIMESTAMP'1900-01-01 00:00:00'", None, "TIMESTAMP'1900-01-01 00:00:00'"),
+    ],
+)  # fmt: skip
+def test_values_beyond_their_statistics_match(
+    spark, new_table, set_conf, column, properties, conf, stored, statement, key
+):
+    for name, value in conf.items():
+        set_conf(name, value)
+    table = new_table(f"k {column}, v INT", properties=properties)
+    spark.sql(f"SELECT {stored} AS k, 1 AS v").write.format("delta").mode("append").save(str(table.path))
+    if statement:
+        table.sql(statement)
+    clauses = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+    table.sql(merge(f"(SELECT * FROM VALUES ({key}, 2) AS s(k, v))", "t.k = s.k", clauses))
+    assert [row.v for row in table.data.collect()] == [2]
+
+
+def test_texts_that_are_padded_when_they_are_read_have_no_bounds(spark, new_table):
+    """Not every version of Delta can run a MERGE by such a key."""
+    table = new_table("c CHAR(5), v VARCHAR(5), s STRING")
+    (text,) = (action["metaData"]["schemaString"] for action in table.actions(0) if "metaData" in action)
+    sql = spark._jvm.org.apache.spark.sql
+    schema, attribute = sql.types.DataType.fromJson(text), sql.catalyst.analysis.UnresolvedAttribute.quoted
+    path = sql.delta.usespark.ColumnBounds.path
+    assert [path(attribute(name), schema).isDefined() for name in "cvs"] == [False, True, True]
+
+
 # Delta replaces functions of the time by constants, and leaves others that depend on when or where they are computed.
 CURRENT = "current_user() <> ''"
 # What Delta stores of sources.

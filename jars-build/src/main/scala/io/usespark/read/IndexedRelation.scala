@@ -50,7 +50,11 @@ object IndexedRelation {
 
   /** The physical names of a column of the table and of the structs around it, from the outermost. */
   def physicalPath(expression: Expression, schema: StructType): Option[Seq[String]] =
-    path(expression).flatMap(fields(_, schema)).map(_.map(DeltaColumnMapping.getPhysicalName))
+    fieldPath(expression, schema).map(_.map(DeltaColumnMapping.getPhysicalName))
+
+  /** The column of the table, after the structs around it, from the outermost; None for what is no column. */
+  def fieldPath(expression: Expression, schema: StructType): Option[Seq[StructField]] =
+    path(expression).flatMap(fields(_, schema))
 
   def hasHash(expression: Expression): Boolean = expression.exists(_.isInstanceOf[Murmur3Hash])
 
@@ -65,7 +69,9 @@ object IndexedRelation {
   private def topLevel(schema: StructType, physical: String): Option[StructField] =
     schema.fields.find(field => DeltaColumnMapping.getPhysicalName(field) == physical)
 
+  /** Facts about files, such as their sizes, are no columns, although they may have the name of one. */
   private def path(expression: Expression): Option[Seq[String]] = expression match {
+    case MetadataAttribute(_) => None
     case attribute: Attribute => Some(Seq(attribute.name))
     case field: GetStructField => path(field.child).map(_ :+ field.childSchema(field.ordinal).name)
     case _ => None

@@ -19,8 +19,16 @@ import org.apache.spark.sql.types._
  */
 final case class JoinCondition(key: Expression, column: Expression, ranges: KeyRanges) {
 
-  /** As a filter of the scan; Spark turns comparisons of casts into comparisons of the column where that is exact. */
-  lazy val filter: Expression = {
+  /** As a filter of the rows of the scan. */
+  lazy val filter: Expression = filterOf(ranges)
+
+  /** As a filter of files by their statistics. */
+  def fileFilter: Expression = filterOf(ofStatistics)
+
+  private lazy val ofStatistics = ranges.ofStatistics
+
+  /** Spark turns comparisons of casts into comparisons of the column where that is exact. */
+  private def filterOf(ranges: KeyRanges): Expression = {
     val condition = ranges.condition(key)
     val relation = LocalRelation(condition.references.toSeq)
     UnwrapCastInBinaryComparison(Filter(condition, relation)) match {
@@ -40,7 +48,7 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   private def isMet(low: Any, high: Any): Boolean = (low, high) match {
     case (number: Double, _) if number.isNaN => true
     case (number: Float, _) if number.isNaN => true
-    case _ => ranges.meets(asKey(low), asKey(high))
+    case _ => ofStatistics.meets(asKey(low), asKey(high))
   }
 
   private def asKey(value: Any): Any =

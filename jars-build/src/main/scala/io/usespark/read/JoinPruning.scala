@@ -201,7 +201,7 @@ final private[usespark] case class NarrowedScan(
   }
 
   private def bounds(snapshot: Snapshot, column: Expression, mayRead: Boolean): Option[ColumnBounds] = {
-    def physical(of: Expression) = IndexedRelation.physicalPath(of, snapshot.schema)
+    def physical(of: Expression) = ColumnBounds.path(of, snapshot.schema)
     val all = keys.filter(_.refusal.isEmpty).flatMap(key => JoinCondition.column(key.value).flatMap(physical)).distinct
     physical(column).flatMap(ColumnBounds.of(snapshot, _, all, mayRead))
   }

@@ -1,5 +1,7 @@
 package io.usespark
 
+import java.util.Objects
+
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -13,11 +15,21 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
   /** The condition that a row meets if its value can be a key. */
   def condition(value: Expression): Expression = {
     val alternatives: Seq[Expression] = ranges.map {
-      case (low, high) if ordering.equiv(low, high) => EqualTo(value, Literal(low, dataType))
+      case (low, high) if Objects.equals(low, high) => EqualTo(value, Literal(low, dataType))
       case (low, high) =>
         And(GreaterThanOrEqual(value, Literal(low, dataType)), LessThanOrEqual(value, Literal(high, dataType)))
     }
     KeyRanges.anyOf(alternatives)
+  }
+
+  /** The same for the statistics of a file, which have instants in milliseconds, some with zone offsets in minutes. */
+  def ofStatistics: KeyRanges = dataType match {
+    case TimestampType | TimestampNTZType =>
+      val error = KeyRanges.ErrorOfInstants
+      def widened(low: Long, high: Long) =
+        (math.max(low, Long.MinValue + error) - error, math.min(high, Long.MaxValue - error) + error)
+      copy(ranges = ranges.collect { case (low: Long, high: Long) => widened(low, high) })
+    case _ => this
   }
 
   /** Whether a value between two bounds can be a key. */
@@ -35,6 +47,7 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
 }
 
 object KeyRanges {
+  private val ErrorOfInstants = 60L * 1000 * 1000
 
   /** Whether ranges of a type can be made: its order is that of the statistics and of the index. */
   def supports(dataType: DataType): Boolean = dataType match {
@@ -61,8 +74,16 @@ object KeyRanges {
       }
       val ends = if (sorted.isEmpty) Nil else widest.map(_._2).toSeq.sorted :+ (sorted.length - 1)
       val starts = 0 +: ends.map(_ + 1)
-      Some(KeyRanges(dataType, sorted.length, starts.zip(ends).map { case (i, j) => sorted(i) -> sorted(j) }))
+      val ranges = starts.zip(ends).map { case (i, j) => withZero(sorted(i), -0.0) -> withZero(sorted(j), 0.0) }
+      Some(KeyRanges(dataType, sorted.length, ranges))
     }
+
+  /** The end of a range; one at zero with the sign that includes both zeros. Dictionaries of Parquet differ between them. */
+  private def withZero(end: Any, zero: Double): Any = end match {
+    case number: Double if number == 0 => zero
+    case number: Float if number == 0 => zero.toFloat
+    case _ => end
+  }
 
   /** The space after each key but the last in which no other value of the type lies between it and the next key. */
   private def gapsOf(sorted: Array[Any], dataType: DataType): Array[Double] = {

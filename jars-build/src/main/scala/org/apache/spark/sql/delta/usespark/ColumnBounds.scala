@@ -4,11 +4,12 @@ import java.util.{Collections, WeakHashMap}
 
 import scala.util.Try
 
+import io.usespark.IndexedRelation
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.XXH64
-import org.apache.spark.sql.catalyst.util.TypeUtils
-import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.catalyst.expressions.{Expression, XXH64}
+import org.apache.spark.sql.catalyst.util.{CharVarcharUtils, TypeUtils}
+import org.apache.spark.sql.delta.{DeltaColumnMapping, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.execution.usespark.OwnQueries
 import org.apache.spark.sql.functions.{col, xxhash64}
@@ -101,13 +102,6 @@ final private class BoundValues(size: Int, dataType: DataType) {
       case other => objects(position) = other
     }
   }
-
-  /** Delta cuts instants to milliseconds. */
-  def raisedToMillis(): this.type = {
-    if (dataType == TimestampType || dataType == TimestampNTZType)
-      numbers.indices.foreach(position => numbers(position) = numbers(position) + 999)
-    this
-  }
 }
 
 /**
@@ -122,6 +116,26 @@ object ColumnBounds {
   /** The columns of a version that were asked for, and the bytes that they fill; None for one without bounds. */
   final private case class Kept(bytes: Long, columns: Map[Seq[String], Option[ColumnBounds]])
   private val kept = Collections.synchronizedMap(new WeakHashMap[Snapshot, Kept]())
+
+  private val TypeChanges = "delta.typeChanges"
+
+  /**
+   * The physical names of a column and of the structs around it, from the outermost; None if the values that queries read
+   * may lie outside of its statistics.
+   */
+  def path(column: Expression, schema: StructType): Option[Seq[String]] =
+    IndexedRelation
+      .fieldPath(column, schema)
+      .filterNot(_.exists(field => isPadded(field) || wasFloat(field)))
+      .map(_.map(DeltaColumnMapping.getPhysicalName))
+
+  /** Whether Spark pads values when it reads them. */
+  private def isPadded(field: StructField): Boolean =
+    CharVarcharUtils.getRawType(field.metadata).exists(_.existsRecursively(_.isInstanceOf[CharType]))
+
+  /** Whether the log may have values with the digits of a FLOAT, which are those of another DOUBLE. */
+  private def wasFloat(field: StructField): Boolean = field.metadata.contains(TypeChanges) &&
+    field.metadata.getMetadataArray(TypeChanges).exists(_.getString("fromType") == FloatType.typeName)
 
   /**
    * The bounds of a column.
@@ -186,7 +200,7 @@ object ColumnBounds {
     }
     val files = new FilePositions(hashes)
     types.zip(bounds).map { case (dataType, (lows, highs)) =>
-      new ColumnBounds(files, lows, highs.raisedToMillis(), dataType)
+      new ColumnBounds(files, lows, highs, dataType)
     }
   }
 }

@@ -41,7 +41,7 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
         case EqualTo(left, right) if isOf(target)(left) && isOf(source)(right) => left -> right
         case EqualTo(left, right) if isOf(source)(left) && isOf(target)(right) => right -> left
       }
-      .filter { case (own, _) => JoinCondition.column(own).isDefined }
+      .filter { case (own, _) => JoinCondition.column(own).flatMap(ColumnBounds.path(_, snapshot.schema)).isDefined }
   }
 
   def conditions: Seq[Expression] =
@@ -88,7 +88,7 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   private def conditionsOf(rows: Seq[InternalRow], ranges: Int): Seq[Expression] =
     pairs.zipWithIndex.flatMap { case ((own, key), position) =>
       val values = rows.iterator.map(_.get(position, key.dataType)).filter(_ != null).toArray[Any]
-      JoinCondition.of(own, key.dataType, Some(values), ranges).toOption.map(_.filter)
+      JoinCondition.of(own, key.dataType, Some(values), ranges).toOption.map(_.fileFilter)
     }
 }
 
