@@ -149,6 +149,20 @@ def test_mistyped_virtual_tables_are_refused_with_the_nearest_name(spark, table)
     spark.sql(f"DROP TABLE IF EXISTS {short}.optimisations")
 
 
+def test_a_database_of_the_name_of_a_table_has_tables_of_its_own(spark, table):
+    short = table.name.rpartition(".")[2]
+    spark.sql(f"CREATE DATABASE {short}")
+    try:
+        with pytest.raises(AnalysisException) as missing:
+            spark.sql(f"SELECT * FROM {short}.optimizations")
+        assert missing.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {short}.optimizations (id INT) USING delta")
+        assert spark.table(f"{short}.optimizations").columns == ["id"]
+        assert spark.table(f"{table.name}.optimizations").count() == 2
+    finally:
+        spark.sql(f"DROP DATABASE {short} CASCADE")
+
+
 def test_one_name_in_the_catalog_of_virtual_tables_is_no_table(spark):
     with pytest.raises(AnalysisException) as missing:
         spark.sql("SELECT * FROM use_catalog.nothing")

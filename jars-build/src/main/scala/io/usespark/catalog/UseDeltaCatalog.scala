@@ -61,8 +61,9 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
   private def virtualTable(identifier: Identifier): Option[Table] = {
     val parts = identifier.namespace()
     Bridge.declarations().virtualTable(identifier.name()).flatMap { schema: StructType =>
-      // `t.optimizations` is table t of the current database, unless a database t has a table of that name.
-      if (parts.isEmpty || (parts.length == 1 && super.tableExists(identifier))) None
+      // `t.optimizations` is table t of the current database, unless there is a database t, in which a statement may
+      // create a table of that name.
+      if (parts.isEmpty || (parts.length == 1 && super.namespaceExists(parts))) None
       else {
         val owner = if (parts.length == 1) SparkSession.active.catalog.currentDatabase +: parts else parts
         val table = Identifiers.quoted(name() +: owner.toSeq)
