@@ -29,6 +29,8 @@ class FileStatistics:
     def from_footers(self, files: DataFrame) -> DataFrame:
         """Returns the files with the statistics of their footers, which lack what Delta cannot take from a footer.
 
+        Files with unsigned numbers have no bounds.
+
         Args:
             files: AddFile rows.
         """

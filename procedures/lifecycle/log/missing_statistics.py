@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from catalog.errors import UseError
 from catalog.jvm.file_statistics import FileStatistics
@@ -15,24 +16,23 @@ from catalog.jvm.file_statistics import FileStatistics
 _ROWS, _NULLS, _MINIMA, _MAXIMA = "numRecords", "nullCount", "minValues", "maxValues"
 
 
-def leaves(schema: StructType, kind: str) -> list[tuple[str, ...]]:
-    """Returns the paths of the columns that have a kind of statistics, without the kind; pure.
+def leaves(schema: StructType, kind: str) -> dict[tuple[str, ...], DataType]:
+    """Returns the paths of the columns that have a kind of statistics, without the kind, and their types; pure.
 
     Args:
         schema: of statistics.
         kind: ``nullCount``, ``minValues`` or ``maxValues``.
     """
-    return [path[1:] for path in _paths(schema) if path[0] == kind]
+    return {path[1:]: data_type for path, data_type in _paths(schema) if path[0] == kind}
 
 
-def _paths(schema: StructType) -> list[tuple[str, ...]]:
-    paths: list[tuple[str, ...]] = []
+def _paths(schema: StructType) -> Iterator[tuple[tuple[str, ...], DataType]]:
     for field in schema:
         if isinstance(field.dataType, StructType):
-            paths += [(field.name, *path) for path in _paths(field.dataType)]
+            for path, data_type in _paths(field.dataType):
+                yield (field.name, *path), data_type
         else:
-            paths.append((field.name,))
-    return paths
+            yield (field.name,), field.dataType
 
 
 def _value(stats: Column, path: tuple[str, ...]) -> Column:
@@ -60,16 +60,21 @@ def lacks_statistics(stats: Column, schema: StructType) -> Column:
 def is_complete(stats: Column, schema: StructType) -> Column:
     """Whether every column has a count of nulls, and a minimum and maximum unless all its values are null.
 
+    A footer does not say which row groups of FLOAT and DOUBLE columns have NaN, which is above every other value. So
+    such columns are complete only without values.
+
     Args:
-        stats: parsed statistics.
+        stats: parsed statistics of a footer.
         schema: their schema.
     """
-    rows, bounded = _value(stats, (_ROWS,)), set(leaves(schema, _MINIMA))
+    rows, bounded = _value(stats, (_ROWS,)), leaves(schema, _MINIMA)
     conditions = [rows.isNotNull()]
     for leaf in leaves(schema, _NULLS):
         nulls = _value(stats, (_NULLS, *leaf))
         conditions.append(nulls.isNotNull())
-        if leaf in bounded:
+        if isinstance(bounded.get(leaf), (DoubleType, FloatType)):
+            conditions.append(nulls == rows)
+        elif leaf in bounded:
             low, high = _value(stats, (_MINIMA, *leaf)), _value(stats, (_MAXIMA, *leaf))
             conditions.append((nulls == rows) | (low.isNotNull() & high.isNotNull()))
     return F.coalesce((rows == 0) | reduce(Column.__and__, conditions), F.lit(False))

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -106,6 +108,22 @@ def test_footers_suffice_for_numbers_and_strings(spark, new_table):
     table.sql("ALTER TABLE {t} ADD COLUMNS (more INT)")
     assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
     assert [row.id for row in table.data.where("id = 12").collect()] == [12]
+
+
+def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_path):
+    """Row groups with NaN have none, and Delta takes them for nulls, and unsigned numbers for signed ones."""
+    fractions = "CASE WHEN id = 0 THEN double('NaN') WHEN id < 50 THEN 5000D ELSE rand(1) END v"
+    rows = spark.range(0, 1000, 1, 1).selectExpr(fractions)
+    rows.write.option("parquet.block.size", "1024").parquet(str(tmp_path / "fractions"))
+    (tmp_path / "unsigned").mkdir()
+    unsigned = pa.table({"v": pa.array([5, 10, 20, 3_000_000_000], pa.uint32())})
+    pq.write_table(unsigned, tmp_path / "unsigned" / "a.parquet", row_group_size=2)
+    for name, value, count in (("fractions", 5000, 49), ("unsigned", 3_000_000_000, 1)):
+        path = tmp_path / name
+        spark.sql(f"CONVERT TO DELTA parquet.`{path}` NO STATISTICS")
+        call = sql_ext.call(spark, "consolidate_log", table=f"delta.`{path}`", modes=["file_metadata"])
+        assert "of 0 files from their footers and of 1 file" in call.first().message
+        assert spark.read.format("delta").load(str(path)).where(f"v = {value}").count() == count
 
 
 def test_a_concurrent_delete_wins(spark, new_table, monkeypatch):

@@ -2,11 +2,17 @@ package org.apache.spark.sql.delta.usespark
 
 import java.net.URI
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.logging.log4j.Level
 import org.apache.logging.log4j.core.config.Configurator
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
@@ -14,6 +20,7 @@ import org.apache.spark.sql.delta.implicits._
 import org.apache.spark.sql.delta.stats.{DeltaStatistics, StatsCollectionUtils}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.functions.{col, to_json}
+import org.apache.spark.util.SerializableConfiguration
 
 /**
  * Statistics of files of a version, as Delta's own code collects them: from the footers of Parquet, or from the rows.
@@ -26,11 +33,22 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
   /** The schema of the column `stats`, in JSON. */
   def schema: String = snapshot.statsSchema.json
 
-  /** AddFile rows with the statistics of their footers, which lack what Delta cannot take from a footer. */
+  /**
+   * AddFile rows with the statistics of their footers, which lack what Delta cannot take from a footer. Files with
+   * unsigned numbers have no bounds, since Delta takes these for signed ones.
+   */
   def fromFooters(files: DataFrame): DataFrame = session.withActive {
     // It warns about each file whose footer lacks something.
     Configurator.setLevel(StatsCollectionUtils.getClass.getName.stripSuffix("$"), Level.ERROR)
-    Footers.of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile]).toDF()
+    val conf = session.sparkContext.broadcast(new SerializableConfiguration(log.newDeltaHadoopConf()))
+    val root = log.dataPath.toString
+    Footers
+      .of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile])
+      .map { file =>
+        val isUnsigned = FileStatistics.hasUnsigned(DeltaFileOperations.absolutePath(root, file.path), conf.value.value)
+        if (isUnsigned) FileStatistics.withoutBounds(file) else file
+      }
+      .toDF()
   }
 
   /** AddFile rows with the statistics of their rows. The driver holds the list of the files. */
@@ -51,13 +69,30 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
     session
       .createDataset(fileAt.toSeq.map { case (path, file) =>
         val stats = collected.getOrElse(path, s"""{"${DeltaStatistics.NUM_RECORDS}":0}""")
-        file.copy(stats = if (file.deletionVector == null) stats else withWideBounds(stats))
+        file.copy(stats = if (file.deletionVector == null) stats else FileStatistics.withWideBounds(stats))
       })
       .toDF()
   }
+}
 
-  private def withWideBounds(stats: String): String = {
-    val node = new ObjectMapper().readTree(stats).asInstanceOf[ObjectNode]
-    node.put(DeltaStatistics.TIGHT_BOUNDS, false).toString
+private object FileStatistics {
+  private def node(stats: String): ObjectNode = new ObjectMapper().readTree(stats).asInstanceOf[ObjectNode]
+
+  private def withWideBounds(stats: String): String = node(stats).put(DeltaStatistics.TIGHT_BOUNDS, false).toString
+
+  private def withoutBounds(file: AddFile): AddFile =
+    file.copy(stats =
+      node(file.stats).without[ObjectNode](Seq(DeltaStatistics.MIN, DeltaStatistics.MAX).asJava).toString
+    )
+
+  /** Whether a column of a Parquet file has unsigned numbers. */
+  private def hasUnsigned(path: Path, conf: Configuration): Boolean = {
+    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))
+    try
+      reader.getFileMetaData.getSchema.getColumns.asScala.exists(_.getPrimitiveType.getLogicalTypeAnnotation match {
+        case number: IntLogicalTypeAnnotation => !number.isSigned
+        case _ => false
+      })
+    finally reader.close()
   }
 }
