@@ -28,7 +28,7 @@ def turns(monkeypatch):
     def find(spark, name):
         return SimpleNamespace(name=name, location=f"file:/{name}", check_rights=lambda: None)
 
-    def appraise(table, settings, run, clock):
+    def appraise(table, settings, run, clock, *, stores):
         if "broken" in table.name:
             raise OSError("cannot be read")
         return Appraisal(3, OFFER, 10_000)
