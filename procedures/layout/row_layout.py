@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +25,8 @@ from procedures.layout.row_measures import RowSample
 
 # Targets at which a file is closed whatever the packing says.
 _LARGEST_FILE = 1.9
+# Pages are sorted by a column with fewer different values in a sample than this share of its rows.
+_FEW_VALUES = 0.5
 _KEY, _FILE, _PAGE = "__use_curve_key", "__use_file", "__use_page"
 # What ``monotonically_increasing_id`` counts with inside a Spark partition.
 _POSITION = (1 << 33) - 1
@@ -122,6 +125,8 @@ class Layout:
         rows: number of rows.
         largest_file: rows after which a file is closed and another begun, so that none is above two targets even if
             the sample misled.
+        page_column: position of the indexed column by which the rows of a page are sorted; None to leave them along
+            the curve.
     """
 
     tree: Tree
@@ -129,6 +134,7 @@ class Layout:
     packing: Packing
     rows: int
     largest_file: int
+    page_column: int | None
 
 
 def grown_tree(sample: RowSample, current: Tree, existing: Mapping[CubeId, CubeState]) -> Tree:
@@ -165,7 +171,18 @@ def lay_out(
     order, sampled = sampled_order(sample, other_values)
     target_rows = max(1, int(sample.rows * file_share))
     packing = pack(sampled.weights, sampled.keys, sample.rows, target_rows, beside, weight_span, fractions)
-    return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1)
+    return Layout(tree, order, packing, sample.rows, int(target_rows * _LARGEST_FILE) + 1, _page_column(sample))
+
+
+def _page_column(sample: RowSample) -> int | None:
+    """The indexed column with the fewest different values, if it has any value several times.
+
+    Equal values that follow each other take almost no bytes in a file.
+    """
+    values = [sample.table.column(f"v{i}") for i in range(len(sample.expressions))]
+    counts = [pc.count_distinct(each, mode="all").as_py() for each in values]
+    fewest = min(counts)
+    return counts.index(fewest) if len(counts) > 1 and fewest < _FEW_VALUES * len(sample.table) else None
 
 
 def arranged(
@@ -188,7 +205,9 @@ def arranged(
         numbered = keyed.withColumn(_FILE, file).repartition(*split)
         return numbered.sortWithinPartitions(*split, _FILE, _KEY).drop(_KEY, _FILE)
     along_curve = repartition_by_number(keyed, layout.packing.files, file).sortWithinPartitions(_KEY).drop(_KEY)
-    return _sorted_in_pages(along_curve, columns.values[-1], page_rows) if len(columns.values) > 1 else along_curve
+    if layout.page_column is None:
+        return along_curve
+    return _sorted_in_pages(along_curve, columns.values[layout.page_column], page_rows)
 
 
 def _sorted_in_pages(rows: DataFrame, column: Column, page_rows: int) -> DataFrame:

@@ -115,8 +115,8 @@ final class PagedWriteSupport extends WriteSupport[InternalRow] {
  * @param rows of a page with large values, a multiple of which the others have
  * @param mostRows of any page
  * @param leastBytes of a page that has fewer rows than that, after encoding
- * @param sorted columns along which rows are sorted: their next pages have other values, and a dictionary of them would
- *   be read whole by each query that reads one page
+ * @param sorted columns along which rows are sorted. Their next pages have other values: so their pages are small, because
+ *   filters skip by them, and a dictionary would be read whole by each query that reads one page
  */
 final private[usespark] class ColumnPages(
     consumer: RecordConsumer,
@@ -154,7 +154,7 @@ final private class PagedColumn(writer: WriterInternals.Column, sorted: Set[Stri
     val before = writer.rowsInPages
     val values = writer.values.toLong
     if (values == 0) false
-    else if (before > 0) writer.bytesInPages.toDouble / before * (written - before) >= leastBytes
+    else if (before > 0) isSorted || writer.bytesInPages.toDouble / before * (written - before) >= leastBytes
     else
       writer.dictionary match {
         case None => writer.bytes >= leastBytes
