@@ -15,6 +15,9 @@ from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.table.managed_table import ManagedTable
 
+# So many of the newest commits are searched first.
+_COMMITS = 100
+
 
 def commit(
     table: ManagedTable,
@@ -83,8 +86,13 @@ def _version_of(table: ManagedTable, write_id: str, read_version: int) -> int | 
         Py4JJavaError: likewise.
         PySparkException: likewise.
     """
-    later = table.state().facts().version - read_version
-    if later <= 0:
-        return None
-    event = events_in_log(table, later).where(F.col("write_id") == write_id).select("version").first()
-    return int(event.version) if event is not None else None
+    limit = _COMMITS
+    while True:
+        event = events_in_log(table, limit).where(F.col("write_id") == write_id).select("version").first()
+        if event is not None:
+            return int(event.version)
+        # Read afterwards: the search has seen no newer version than this one.
+        later = table.state().facts().version - read_version
+        if later <= limit:
+            return None
+        limit = later + _COMMITS
