@@ -224,7 +224,7 @@ def parse(text: str, build: Callable[[Fields], _Value]) -> _Value | Unreadable:
     try:
         return build(Fields(node))
     except FieldError as error:
-        return Unreadable(WRONG_FIELD, printable(str(error)))
+        return Unreadable(WRONG_FIELD, _one_line(str(error)))
 
 
 def _refuse_constant(name: str) -> float:

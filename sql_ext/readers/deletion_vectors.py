@@ -57,6 +57,8 @@ def _stored(files: pafs.FileSystem, descriptor: Mapping[str, Any]) -> bytes:
     if kind != "u":
         raise ValueError("it is stored outside of the table")
     folder, name = text[:-_UUID_CHARACTERS], UUID(bytes=_decoded(text[-_UUID_CHARACTERS:]))
+    if ".." in folder.split("/"):
+        raise ValueError("it is stored outside of the table")
     path = f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
     with files.open_input_file(path) as source:
         # Its size goes before it, and its checksum behind it.

@@ -242,6 +242,11 @@ def test_other_deletion_vectors_are_refused(tmp_path, changes):
         _positions(tmp_path, data, **{"cardinality": 3, **changes})
 
 
+def test_a_vector_outside_of_the_table_is_not_read(tmp_path):
+    with pytest.raises(NotSupportedError, match="outside of the table"):
+        _positions(tmp_path, _vector(SHAPES["array"][0]), cardinality=3, pathOrInlineDv="a/../../b" + "0" * 20)
+
+
 @pytest.mark.parametrize("changes", [{"sizeInBytes": 10**15}, {"offset": 10**400}], ids=["size", "offset"])
 def test_a_vector_beyond_its_file_is_not_read(tmp_path, changes):
     with pytest.raises(NotSupportedError, match="longer than its file"):

@@ -43,7 +43,7 @@ from catalog.state.lease import (
     renewed,
 )
 from catalog.state.line_folder import GRACE_MILLIS, MergedParts, parse_parts
-from catalog.state.state_files import NOT_ACCESSIBLE, NOT_AN_OBJECT, NOT_JSON, WRONG_FIELD, Unreadable
+from catalog.state.state_files import NOT_ACCESSIBLE, NOT_AN_OBJECT, NOT_JSON, WRONG_FIELD, Unreadable, parse
 from catalog.state.suspension import SUSPENSION_FILE, Suspension, parse_suspension, resume, suspend, suspension_of
 from procedures.calls.status import status_row
 
@@ -315,3 +315,9 @@ def test_a_folder_in_the_place_of_a_file(tmp_path, file):
         (place / "x").unlink()
         assert resume(table)
         assert suspension_of(table) is None
+
+
+def test_a_long_name_of_a_field_is_cut():
+    problem = parse("{}", lambda fields: fields.whole_number("n" * 5_000))
+    assert isinstance(problem, Unreadable)
+    assert len(str(problem)) < 1_000
