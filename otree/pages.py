@@ -1,7 +1,7 @@
 """Rows of a page: the smallest part of a file that a filter on a range of values reads.
 
-Pages hold a number of rows, or a multiple of it in columns whose values take so few bits that the page would be mostly
-header. The shim measures that for each column while it writes a file.
+Pages hold a number of rows, or a multiple of it in columns without an index whose values take so few bits that the page
+would be mostly header. The shim measures that for each column while it writes a file.
 """
 
 import numpy as np

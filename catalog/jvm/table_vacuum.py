@@ -53,14 +53,14 @@ class TableVacuum:
         is_old = F.col("isDir") | (F.col("modificationTime") < self._delete_before)
         return self._versions.existing(paths, parallelism).where(is_old)
 
-    def outside_of_other_tables(self, files: DataFrame, reason: str) -> DataFrame:
+    def outside_of_other_tables(self, files: DataFrame, reasons: Sequence[str]) -> DataFrame:
         """Returns the files without those of other Delta tables whose folders are below the table.
 
         Args:
             files: files with the column ``reason``.
-            reason: the reason of the files that may be another table's.
+            reasons: those of files that may be another table's.
         """
-        return data_frame(self._java.outsideOfOtherTables(java_data(files), reason), self.spark)
+        return data_frame(self._java.outsideOfOtherTables(java_data(files), java_list(self.spark, reasons)), self.spark)
 
     def removals(self) -> DataFrame:
         """Returns ``path`` and ``removed_at`` of the files that commits in the log removed, as ``changes`` has them."""

@@ -52,6 +52,17 @@ def elsewhere(act):
     thread.join()
 
 
+def race_once(monkeypatch, act):
+    """Acts as another writer before the next write tags its files."""
+    waiting = [act]
+
+    def race(step):
+        if step is Step.TAG and waiting:
+            elsewhere(waiting.pop())
+
+    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
+
+
 @pytest.mark.slow
 def test_modes_by_path(spark, by_path):
     table, path = by_path
@@ -337,14 +348,7 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     qbeast(rows).save(path)
     outside = numbers(spark, 10, start=100).withColumn("y", F.col("y") + 5000)
     further = numbers(spark, 10, start=110).withColumn("y", F.col("y") + 90000)
-    raced = []
-
-    def race(step):
-        if step is Step.TAG and not raced:
-            raced.append(step)
-            elsewhere(lambda: qbeast(outside, "append").save(path))
-
-    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
+    race_once(monkeypatch, lambda: qbeast(outside, "append").save(path))
     qbeast(further, "append").save(path)
     indexed(table, rows.union(outside).union(further))
     assert sorted(table.revisions) == [0, 1, 2, 3]
@@ -356,14 +360,7 @@ def test_an_append_that_races_with_an_overwrite_is_not_read_by_the_new_revision(
     table, path = by_path
     qbeast(numbers(spark, 100)).save(path)
     few, wide = numbers(spark, 10, start=50), numbers(spark, 100).withColumn("y", F.col("y") * 1_000_000)
-    raced = []
-
-    def race(step):
-        if step is Step.TAG and not raced:
-            raced.append(step)
-            elsewhere(lambda: qbeast(wide, "overwrite").save(path))
-
-    monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
+    race_once(monkeypatch, lambda: qbeast(wide, "overwrite").save(path))
     qbeast(few, "append").save(path)
     assert sorted(table.revisions) == [0, 2]
     # The append names a revision that is gone, so that its file counts as unindexed.

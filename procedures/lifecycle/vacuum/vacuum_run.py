@@ -24,6 +24,7 @@ from procedures.lifecycle.vacuum.aborted_rewrites import AbortedRewrites
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.paced_deletion import DeletableFile, PacedDeletion
 from procedures.lifecycle.vacuum.reasons import (
+    ABORTED_REWRITE,
     EMPTY_FOLDER,
     STORED_PLAN,
     UNREFERENCED,
@@ -121,7 +122,8 @@ class VacuumRun:
         # An inventory may be wrong or outdated, and a log does not know which files exist.
         deletable = self._vacuum.deletable(paths, self._tasks)
         files = with_reasons(self._vacuum, deletable, self._delete_before)
-        return self._cache(self._vacuum.outside_of_other_tables(files, UNREFERENCED))
+        # The names of files that USE has written look alike in all tables.
+        return self._cache(self._vacuum.outside_of_other_tables(files, (UNREFERENCED, ABORTED_REWRITE)))
 
     @cached_property
     def _aborted(self) -> AbortedRewrites:

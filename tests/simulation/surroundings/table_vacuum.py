@@ -28,7 +28,7 @@ class JavaVacuum:
     def below(self, files: Frame) -> Frame:
         return files
 
-    def outsideOfOtherTables(self, files: Frame, reason: str) -> Frame:  # noqa: N802 - the name in the shim
+    def outsideOfOtherTables(self, files: Frame, reasons: Sequence[str]) -> Frame:  # noqa: N802 - the name in the shim
         return files
 
     def _needed(self) -> set[str]:

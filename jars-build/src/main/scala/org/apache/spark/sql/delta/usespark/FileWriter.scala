@@ -21,12 +21,14 @@ import org.apache.spark.sql.delta.util.FileNames
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
 trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
-  private var compared: Seq[FileStatus] = Nil
+  private var comparisons: Seq[Seq[FileStatus]] = Nil
+
+  /** The commits with which the transaction was compared last. */
+  protected def winners: Seq[FileStatus] = comparisons.lastOption.getOrElse(Nil)
 
   override protected def getConflictingVersions(previousAttemptVersion: Long): Seq[FileStatus] = {
-    val found = super.getConflictingVersions(previousAttemptVersion)
-    compared ++= found
-    found
+    comparisons :+= super.getConflictingVersions(previousAttemptVersion)
+    winners
   }
 
   /**
@@ -34,7 +36,7 @@ trait WritingTransaction extends OptimisticTransaction with BlockTracking with I
    * commit again when it gets no answer, and the second attempt conflicts with the first one.
    */
   def versionDespiteConflict: Option[Long] =
-    compared
+    comparisons.flatten
       .find { status =>
         deltaLog.store.read(status, deltaLog.newDeltaHadoopConf()).map(Action.fromJson).exists {
           case commit: CommitInfo => commit.txnId.contains(txnId)

@@ -6,7 +6,6 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.usespark.{IndexedRelation, IndexedTables}
-import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta._
@@ -37,7 +36,6 @@ final class StatementTransaction(
     merge: Option[MergeIntoCommand] = None
 ) extends IndexedTransaction(log, table, base, ju.Map.of[String, String](), "append", needsLayout = false)
     with CommitChecks {
-  private var winners: Seq[FileStatus] = Nil
   private var filesWithKeys: Option[Int] = None
   private var keysError: Option[String] = None
 
@@ -64,11 +62,6 @@ final class StatementTransaction(
   override protected def modeOf(options: DeltaOptions): String = {
     val isDynamic = options.isDynamicPartitionOverwriteMode && metadata.partitionColumns.nonEmpty
     if (isDynamic || options.replaceWhere.isDefined || IndexedTables.replacesMatches(options)) "partial" else "replace"
-  }
-
-  override protected def getConflictingVersions(previousAttemptVersion: Long): Seq[FileStatus] = {
-    winners = super.getConflictingVersions(previousAttemptVersion)
-    winners
   }
 
   override protected def checkForConflicts(

@@ -63,12 +63,13 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   }
 
   /**
-   * The files without those that have this reason and lie in a folder with a log of its own: they are another table's,
-   * and no version of this one tells whether it needs them. Spark tasks look at each folder once.
+   * The files without those that have one of these reasons and lie in a folder with a log of its own: they are another
+   * table's, and no version of this one tells whether it needs them. Spark tasks look at each folder once.
    */
-  def outsideOfOtherTables(files: DataFrame, reason: String): DataFrame = {
+  def outsideOfOtherTables(files: DataFrame, reasons: ju.List[String]): DataFrame = {
     val conf = session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf))
-    val (path, of, top) = (files.schema.fieldIndex("path"), files.schema.fieldIndex("reason"), root)
+    val (path, reason, top) = (files.schema.fieldIndex("path"), files.schema.fieldIndex("reason"), root)
+    val unknown = reasons.asScala.toSet
     val rows = files.rdd.mapPartitions { rows =>
       val known = mutable.Map(top -> false)
       def isOther(folder: Path): Boolean = {
@@ -79,7 +80,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
         }
         known(name)
       }
-      rows.filterNot(row => row.getString(of) == reason && isOther(new Path(row.getString(path)).getParent))
+      rows.filterNot(row => unknown(row.getString(reason)) && isOther(new Path(row.getString(path)).getParent))
     }
     session.createDataFrame(rows, files.schema)
   }
