@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 
 from catalog.counted_nouns import agreeing
+from catalog.similar_names import nearest_names
 
-_MOST_NEAR_NAMES = 3
-_VERY_SIMILAR = 0.8
-_ALMOST_AS_SIMILAR = 0.1
 # An error lists no more known names than people read.
 _MOST_NAMES = 10
 # `CALL use.help` lists names of these kinds.
@@ -58,44 +54,6 @@ class UseError(Exception):
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message} SQLSTATE: {self.sql_state}"
-
-
-def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """Returns the known name that is most similar to a name, case-insensitively; None if none is similar.
-
-    Args:
-        name: the unknown name.
-        known: existing names.
-        cutoff: minimum similarity, from 0 to 1.
-    """
-    return next(iter(nearest_names(name, known, cutoff)), None)
-
-
-def nearest_names(name: str, known: Iterable[str], cutoff: float = 0.5) -> list[str]:
-    """Returns the most similar known name, and if none is very similar, up to two that are almost as similar.
-
-    Args:
-        name: the unknown name.
-        known: existing names.
-        cutoff: minimum similarity, from 0 to 1.
-    """
-    by_lower = {n.lower(): n for n in sorted(known)}
-    similar = {other: _similarity(name.lower(), other) for other in by_lower}
-    near = sorted((other for other in similar if similar[other] >= cutoff), key=lambda other: -similar[other])
-    least = max(similar.values(), default=0.0)
-    if least < _VERY_SIMILAR:
-        least -= _ALMOST_AS_SIMILAR
-    return [by_lower[other] for other in near[:_MOST_NEAR_NAMES] if similar[other] >= least]
-
-
-def _similarity(name: str, other: str) -> float:
-    """Returns the similarity of two names from 0 to 1, without the dotted prefix that they share.
-
-    All properties of a family begin alike, which makes none of them similar.
-    """
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
-    shared = name.rfind(".", 0, alike) + 1
-    return difflib.SequenceMatcher(None, other[shared:], name[shared:]).ratio()
 
 
 def _listed(kind: str, names: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from peers.environments import python_of
 from peers.object_store import served
 from peers.summary import summary_of
 from peers.systems import SYSTEMS
+from peers.turns import READY, TIMED
 from peers.workloads import customers, page_views, persons, sensors, tpch_refreshes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,26 +110,28 @@ class Worker:
             env=os.environ | settings,
         )
 
-    def run_to_next_turn(self) -> bool:
-        """Runs until the next turn of a measurement; whether there is one. A process that hangs is killed."""
+    def wait(self) -> str | None:
+        """Waits until the system asks for something; returns ``READY`` or ``TIMED``, or None if it has ended.
+
+        A process that hangs is killed.
+        """
         assert self._process.stdout is not None
         watchdog = threading.Timer(LONGEST_TURN, self._process.kill)
         watchdog.start()
         try:
             for line in self._process.stdout:
-                if line.strip() == "READY":
-                    return True
+                if line.strip() in (READY, TIMED):
+                    return line.strip()
                 self._log.write(line)
         finally:
             watchdog.cancel()
-        return False
+        return None
 
-    def take_turn(self) -> bool:
-        """Runs a turn, and the statements after it; whether there is another turn."""
+    def go_on(self) -> None:
+        """Lets the system go on."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return self.run_to_next_turn()
 
     def end(self) -> None:
         """Ends the process."""
@@ -145,7 +148,7 @@ def run_in_turn(
     store: str | None = None,
     processes: int = 0,
 ) -> None:
-    """Runs a workload on some systems, of which only one is active at any time once their sessions have started.
+    """Runs a workload on some systems: side by side where counts are taken, and one after the other where time is.
 
     Args:
         results: files for the figures, by system.
@@ -164,19 +167,30 @@ def run_in_turn(
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
             workers.append(Worker(system, workload, budget, rounds, home, result, store, processes))
             stack.callback(workers[-1].end)
-        # Their sessions start side by side. From here on, one of them is active at any time.
-        workers = [worker for worker in workers if worker.run_to_next_turn()]
         turn = 0
         while workers:
-            # The order changes, so that no system always runs after the same one.
-            ordered = workers if turn % 2 else workers[::-1]
-            going_on = {}
-            for worker in ordered:
-                start = time.monotonic()
-                going_on[worker.name] = worker.take_turn()
-                print(f"  {worker.name}: turn {turn + 1} took {time.monotonic() - start:.0f} s", flush=True)
-            workers = [worker for worker in workers if going_on[worker.name]]
-            turn += 1
+            start = time.monotonic()
+            # All of them run until each has something to be timed, or has ended.
+            states = {worker: worker.wait() for worker in workers}
+            print(f"  {time.monotonic() - start:.0f} s side by side", flush=True)
+            workers = [worker for worker in workers if states[worker] is not None]
+            while any(states[worker] == READY for worker in workers):
+                # The order changes, so that no system always runs after the same one.
+                for worker in workers if turn % 2 else workers[::-1]:
+                    if states[worker] == READY:
+                        states[worker] = _timed_turn(worker)
+                turn += 1
+            workers = [worker for worker in workers if states[worker] is not None]
+            for worker in workers:
+                worker.go_on()
+
+
+def _timed_turn(worker: Worker) -> str | None:
+    start = time.monotonic()
+    worker.go_on()
+    state = worker.wait()
+    print(f"  {worker.name}: {time.monotonic() - start:.0f} s", flush=True)
+    return state
 
 
 def main() -> None:
@@ -197,7 +211,12 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=0, help="processes with a core each that run the tasks of a system; needs --s3"
     )
-    parser.add_argument("--at-once", type=int, default=5, help="how many systems take turns; each needs 4 GB of memory")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=5,
+        help="systems side by side while counts are taken, 4 GB of memory each",
+    )
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
     wanted = parser.parse_args()

@@ -139,12 +139,17 @@ def _workload(systems: Mapping[str, Any]) -> str:
         queries = systems[system]["queries"][name]
         cells = [_show(measure, total(queries, measure), unit=False) for measure in MEASURES]
         lines.append(row(name, NAMES[system], *cells[: len(heads)]))
-    heads = (*(("layout, s",) if is_timed else ()), "MB written by the history", "MB of the table", "MB of its log")
+    heads = (
+        *(("CPU of the layout, s",) if is_timed else ()),
+        "MB written by the history",
+        "MB of the table",
+        "MB of its log",
+    )
     lines += ["", row("system", *heads), row(*["---"] * (len(heads) + 1))]
     for system in shown:
         run, steps = systems[system], systems[system]["steps"]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
-        layout = [f"{steps['load']['seconds'] + steps['lay out']['seconds']:.0f}"] if is_timed else []
+        layout = [f"{steps['load']['cpu_seconds'] + steps['lay out']['cpu_seconds']:.0f}"] if is_timed else []
         sizes = [_show("bytes_read", each, unit=False) for each in (_written(run), size, run["log_bytes"])]
         lines.append(row(NAMES[system], *layout, *sizes))
     return "\n".join(lines) + "\n" + _times(systems)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from peers import workload as workloads
 from peers.answers import is_same
 from peers.measures import Bucket, LocalStorage, Storage, cpu_seconds, log_bytes
 from peers.systems import SYSTEMS, System
+from peers.turns import READY, TIMED, await_turn
 from peers.workload import Step, Table, Workload
 
 SETTINGS = {
@@ -158,19 +158,16 @@ def load(run: Run, work: Workload, folder: Path) -> None:
 def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], rounds: int) -> None:
     """Runs the queries of a measurement, in another order each time."""
     for turn in range(rounds + 1):
-        await_turn()
+        if turn:
+            await_turn(READY)
         for name in step.queries if turn % 2 else reversed(step.queries):
             cost = run.query(work.queries[name], work.answers[step.name][name])
             run.log.append({"step": "query", "name": step.name, "query": name, **cost})
+    if rounds:
+        await_turn(TIMED)
     # Afterwards, because it makes Delta list the files of the version in its own way.
     sizes = {table.name: live_files(run, table) for table in tables}
     run.log.append({"step": "measure", "name": step.name, "sizes": sizes})
-
-
-def await_turn() -> None:
-    """Waits until it is this system's turn: several of them share one machine."""
-    print("READY", flush=True)
-    sys.stdin.readline()
 
 
 def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Account) -> None:
@@ -251,7 +248,6 @@ def main() -> None:
     wanted = parser.parse_args()
     local, bucket = LocalStorage(wanted.home, wanted.jar), Bucket(wanted.store, wanted.home.name)
     run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local, wanted.workers)
-    await_turn()
     result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
     wanted.result.write_text(json.dumps(result), encoding="utf-8")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from catalog.errors import UnknownNameError, nearest_name
+from catalog.errors import UnknownNameError
 from catalog.properties.alert_properties import ALERT_SETTINGS, HEALTH_PREFIX
 from catalog.properties.fleet_properties import FLEET_PREFIX, FLEET_SETTINGS
 from catalog.properties.foreign_properties import foreign_property
@@ -29,6 +29,7 @@ from catalog.properties.log_properties import LOG_PREFIX, LOG_SETTINGS
 from catalog.properties.optimization_properties import OPTIMIZATION_SETTINGS, PREFIX, option_key
 from catalog.properties.retention_properties import RETENTION_HOURS, RETENTION_PREFIX, RETENTION_SETTINGS, VACUUM_PREFIX
 from catalog.settings.setting import Setting
+from catalog.similar_names import nearest_name
 
 PROPERTIES: dict[str, Setting[object]] = {
     s.name: s

@@ -6,7 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from catalog.errors import nearest_name
+from catalog.similar_names import nearest_name
 from catalog.sql_names import name_parts, quoted
 
 # Names in a large schema would take long to compare.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from catalog.errors import UnknownNameError, nearest_name
+from catalog.errors import UnknownNameError
 from catalog.properties.index_properties import COLUMN_STATS, COLUMNS, CUBE_SIZE
 from catalog.settings.setting import Setting
+from catalog.similar_names import nearest_name
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
-from catalog.properties.lifecycle_properties import Pace
 from catalog.quantities import size_text
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations, OfferFacts
@@ -14,7 +13,8 @@ from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
-from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.last_runs import LastRuns
+from procedures.service.schedule import Schedule
 
 LONGEST_PAUSE_MILLIS = 86_400_000
 """Time after which a table that keeps failing is tried again, at the latest."""
@@ -94,10 +94,7 @@ class Worker:
         """Whether the worker ends with the current run."""
         self._running: frozenset[str] = frozenset()
         """The strategies of the current run, or of the last one."""
-        self._last_runs: dict[str, tuple[int, int]] = {}
-        """When a strategy with a pace last ran: epoch milliseconds, and the newest version then."""
-        self._last_maintenance: dict[str, tuple[int, int]] = {}
-        """The same for maintenance."""
+        self._last_runs = LastRuns()
 
     # ------------------------------------------------------------------------------------------------- what to do next
 
@@ -126,38 +123,15 @@ class Worker:
 
     def due_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may run: all without a pace, and those whose pace is met."""
-        due = []
-        for name in self.schedule.strategies:
-            pace, last = self.schedule.paces.get(name), self._last_runs.get(name)
-            if pace is None or last is None or pace.is_met(now - last[0], (self.version or 0) - last[1]):
-                due.append(name)
-        return tuple(due)
+        return self._last_runs.due_strategies(self.schedule, now, self.version or 0)
 
     def startable_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may start now; none if the table is only due for maintenance."""
         return self.due_strategies(now) if self._is_time(now) else ()
 
-    def _record_paces(self, strategies: Collection[str], started: int, version: int) -> None:
-        self._last_runs |= {name: (started, version) for name in strategies if name in self.schedule.paces}
-
     def due_maintenance(self, now: int) -> tuple[str, ...]:
-        """Returns the maintenance that is due; history ages without new commits."""
-        if now < self.maintains_at:
-            return ()
-        retention, log, alerts = self.schedule.retention, self.schedule.log, self.schedule.alerts
-        paces = {
-            INSIGHTS: None if self.schedule.insights is None else self.schedule.insights.pace,
-            RECLAMATION: None if retention is None else Pace(retention.interval),
-            LOG_CONSOLIDATION: None if log is None else log.pace,
-            HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),
-            COLUMN_CHOICE: None if self.schedule.column_choice is None else self.schedule.column_choice.pace,
-        }
-        due = []
-        for name, pace in paces.items():
-            last = self._last_maintenance.get(name)
-            if pace is not None and (last is None or pace.is_met(now - last[0], (self.version or 0) - last[1])):
-                due.append(name)
-        return tuple(due)
+        """Returns the maintenance that is due."""
+        return () if now < self.maintains_at else self._last_runs.due_maintenance(self.schedule, now, self.version or 0)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
@@ -268,7 +242,7 @@ class Worker:
             if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
                 self.settled, self.retries, self.has_rest = appraisal.version, False, False
             # A run would have found nothing.
-            self._record_paces(strategies, now, appraisal.version)
+            self._last_runs.record_strategies(self.schedule, strategies, now, appraisal.version)
             self.skip_turn(now, interval)
             return
         is_news = appraisal is not self.appraisal
@@ -406,8 +380,8 @@ class Worker:
         self.skipped_note = note
         version = max(self.version or 0, settled or 0)
         if is_complete:
-            self._record_paces(self._running, started, version)
-        self._last_maintenance |= dict.fromkeys(maintained, (started, version))
+            self._last_runs.record_strategies(self.schedule, self._running, started, version)
+        self._last_runs.record_maintenance(maintained, started, version)
         if self._running:
             self._strategies_failed = error is not None and not is_complete
             # The strategies whose pace was not met may have something to do.

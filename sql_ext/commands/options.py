@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from catalog.errors import InvalidArgumentError, UseError, nearest_name
+from catalog.errors import InvalidArgumentError, UseError
 from catalog.settings.session_settings import PROGRESS, SESSION_SETTINGS
 from catalog.settings.setting import Setting
+from catalog.similar_names import nearest_name
 from procedures.declare.signature import Parameter
 from sql_ext.commands.output import OutputFormat
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from catalog.errors import nearest_name
+from catalog.similar_names import nearest_name
 from catalog.sql_names import name_parts, quoted
 from catalog.table.near_names import near_table
 from catalog.virtual_tables import VIRTUAL_TABLES

@@ -12,8 +12,8 @@ from catalog.errors import (
     TableError,
     UnknownNameError,
     UseError,
-    nearest_names,
 )
+from catalog.similar_names import nearest_names
 
 
 def test_every_class_has_a_code_a_state_and_says_when_it_is_raised():

@@ -14,8 +14,9 @@ import click
 
 from catalog.columns.column_names import find_column, is_in, split_names, written_name
 from catalog.columns.key_columns import key_order
-from catalog.errors import TableError, nearest_names
+from catalog.errors import TableError
 from catalog.locations import place_of
+from catalog.similar_names import nearest_names
 from catalog.sql_names import name_parts, quoted
 from catalog.table.named_files import spellings
 from inputs.cases import Reader
