@@ -43,7 +43,7 @@ def _query(seconds=(1.0,), bytes_read=10, ok=True):
 
 
 def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
-    steps = {name: {"seconds": 1, "bytes_written": 1000} for name in ("load", "lay out")}
+    steps = {name: {"seconds": 1, "cpu_seconds": 2, "bytes_written": 1000} for name in ("load", "lay out")}
     return {
         "spark": "4.1.0",
         "log_bytes": 1,
