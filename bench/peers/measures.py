@@ -78,15 +78,16 @@ class LocalStorage:
 
 
 class Bucket:
-    """A folder in a bucket of a server that counts, with the client's settings as they come.
+    """A bucket of a server that counts, with the client's settings as they come.
 
     Args:
         address: of the server, see ``peers.object_store``.
-        folder: in its bucket.
+        name: of the bucket; it is made.
     """
 
-    def __init__(self, address: str, folder: str) -> None:
-        self._address, self._folder = address, folder
+    def __init__(self, address: str, name: str) -> None:
+        self._address, self._name = address, name
+        urllib.request.urlopen(urllib.request.Request(f"{address}/{name}", method="PUT")).close()
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ class Bucket:
     @property
     def warehouse(self) -> str:
         """See :class:`Storage`."""
-        return f"s3a://bench/{self._folder}"
+        return f"s3a://{self._name}/warehouse"
 
     def start(self, jvm: Any, /) -> None:
         """See :class:`Storage`."""
@@ -117,7 +118,7 @@ class Bucket:
 
     def counts(self, _jvm: Any, /) -> dict[str, int]:
         """See :class:`Storage`."""
-        with urllib.request.urlopen(f"{self._address}/_counts") as answer:
+        with urllib.request.urlopen(f"{self._address}/_counts/{self._name}") as answer:
             counted: dict[str, int] = json.load(answer)
         return counted
 

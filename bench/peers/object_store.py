@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from peers.measures import is_log
 
-BUCKET = "bench"
-COUNTS = "/_counts"
+COUNTS = "/_counts/"
 _NAMES = {"GET": "gets", "HEAD": "heads", "PUT": "puts", "DELETE": "deletes", "POST": "posts"}
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class CountingStore:
-    """A server's application whose requests are counted by kind of object.
+    """A server's application whose requests are counted by bucket and kind of object.
 
-    A request for ``/_counts`` is answered with the counts, which begin anew.
+    A request for ``/_counts/<bucket>`` is answered with the counts of that bucket, which begin anew.
 
     Args:
         application: answers all other requests.
@@ -30,39 +29,38 @@ class CountingStore:
     def __init__(self, application: Application) -> None:
         self._application = application
         self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answers a request."""
         path, method = str(environ.get("PATH_INFO", "")), str(environ["REQUEST_METHOD"])
-        if path == COUNTS:
-            return self._counted(start_response)
-        key = path.removeprefix(f"/{BUCKET}").strip("/")
+        if path.startswith(COUNTS):
+            return self._counted(path.removeprefix(COUNTS), start_response)
+        bucket, _, key = path.strip("/").partition("/")
         kind = "data" if key.endswith(".parquet") and not is_log(f"/{key}") else "log"
         # A listing is a GET of the bucket itself.
         name = _NAMES.get(method, "others") if key else "lists"
         sent = int(environ.get("CONTENT_LENGTH") or 0)
         answer = list(self._application(environ, start_response))
         with self._lock:
-            self._counts[f"{kind}.{name}"] += 1
+            counts = self._counts[bucket]
+            counts[f"{kind}.{name}"] += 1
             if name == "gets":
-                self._counts[f"{kind}.bytes_read"] += sum(map(len, answer))
+                counts[f"{kind}.bytes_read"] += sum(map(len, answer))
             elif name in ("puts", "posts"):
-                self._counts[f"{kind}.bytes_written"] += sent
+                counts[f"{kind}.bytes_written"] += sent
         return answer
 
-    def _counted(self, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def _counted(self, bucket: str, start_response: Callable[..., Any]) -> Iterable[bytes]:
         with self._lock:
-            text = json.dumps(self._counts).encode()
-            self._counts.clear()
+            text = json.dumps(self._counts.pop(bucket, {})).encode()
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]
 
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The address of a server with an empty bucket; needs the extra ``object-stores``."""
-    import boto3
+    """The address of a server without a bucket; needs the extra ``object-stores``."""
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -78,13 +76,8 @@ def served() -> Iterator[str]:
     server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys)
-    client.create_bucket(Bucket=BUCKET)
-    client.close()
     try:
-        yield address
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -246,8 +246,10 @@ def main() -> None:
     parser.add_argument("--store", help="address of a server whose bucket has the tables")
     parser.add_argument("--workers", type=int, default=0)
     wanted = parser.parse_args()
-    local, bucket = LocalStorage(wanted.home, wanted.jar), Bucket(wanted.store, wanted.home.name)
-    run = start(SYSTEMS[wanted.system], wanted.home, bucket if wanted.store else local, wanted.workers)
+    # Names of buckets have no underscores.
+    bucket = wanted.home.name.replace("_", "0")
+    storage = Bucket(wanted.store, bucket) if wanted.store else LocalStorage(wanted.home, wanted.jar)
+    run = start(SYSTEMS[wanted.system], wanted.home, storage, wanted.workers)
     result = run_workload(run, workloads.load(wanted.workload), wanted.workload, wanted.budget, wanted.rounds)
     wanted.result.write_text(json.dumps(result), encoding="utf-8")
 

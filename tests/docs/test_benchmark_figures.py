@@ -169,7 +169,7 @@ def test_the_file_system_counts_what_a_store_would_be_asked(spark, tmp_path):
     assert not list(tmp_path.rglob("*.crc"))
 
 
-def test_a_server_counts_requests_by_kind_of_object():
+def test_a_server_counts_requests_by_bucket_and_kind_of_object():
     def answer(environ, start_response):
         start_response("200 OK", [])
         return [b"12", b"345"]
@@ -185,11 +185,13 @@ def test_a_server_counts_requests_by_kind_of_object():
     ask("/bench/t/part-1.parquet", "HEAD")
     ask("/bench/t/part-3.parquet", "PUT", "7")
     ask("/bench")
-    assert json.loads(ask("/_counts")) == {
+    ask("/other/t/part-1.parquet")
+    assert json.loads(ask("/_counts/bench")) == {
         "data.gets": 2, "data.bytes_read": 10, "log.gets": 1, "log.bytes_read": 5, "data.heads": 1,
         "data.puts": 1, "data.bytes_written": 7, "log.lists": 1,
     }  # fmt: skip
-    assert json.loads(ask("/_counts")) == {}
+    assert json.loads(ask("/_counts/bench")) == {}
+    assert json.loads(ask("/_counts/other")) == {"data.gets": 1, "data.bytes_read": 5}
 
 
 def test_sizes_show_how_bytes_grow():
