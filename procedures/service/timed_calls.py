@@ -18,13 +18,15 @@ _SCHEME_AND_SERVER = re.compile(r"[^/]*(//[^/]*)?")
 class TimedCalls:
     """Calls about tables, each in a thread of its own.
 
-    A call that does not return keeps its thread. Its table is not asked again until it returns, and other tables of its
-    file system get less time: half of it, a third, and so on.
+    A call that does not return in time keeps its thread. Its table is not asked again until it returns, and other
+    tables of its file system get less time: half of it, a third, and so on.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
+        # Tables whose call has not returned in time.
+        self._late: set[str] = set()
 
     def answers(self, calls: Mapping[str, Callable[[], _Answer]], seconds: float) -> dict[str, _Answer | Exception]:
         """Makes calls at the same time.
@@ -48,16 +50,19 @@ class TimedCalls:
         waits = []
         with self._lock:
             self._threads = {table: thread for table, thread in self._threads.items() if thread.is_alive()}
-            hanging = Counter(map(_store, self._threads))
+            self._late &= self._threads.keys()
+            hanging = Counter(map(_store, self._late))
             for table, call in calls.items():
                 if table not in self._threads and hanging[_store(table)] < _MOST_HANGING:
                     thread = threading.Thread(target=work, args=(table, call), name="use-check", daemon=True)
                     self._threads[table] = thread
                     thread.start()
-                    waits.append((thread, seconds / (1 + hanging[_store(table)])))
+                    waits.append((table, thread, seconds / (1 + hanging[_store(table)])))
         begun = time.monotonic()
-        for thread, patience in waits:
+        for _, thread, patience in waits:
             thread.join(max(0.0, begun + patience - time.monotonic()))
+        with self._lock:
+            self._late.update(table for table, thread, _ in waits if thread.is_alive())
         return dict(answers)
 
 

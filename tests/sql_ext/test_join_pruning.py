@@ -1,10 +1,13 @@
 """Scans that skip files by the keys of the other side of a join, compared with the same query with it switched off."""
 
 from collections import Counter
+from decimal import Decimal
 from random import Random
 
+import pyarrow as pa
 import pytest
 from compared_queries import compared, scan_of
+from deltalake import write_deltalake
 from tables import PlainReads
 
 import sql_ext
@@ -429,3 +432,17 @@ def test_ranges_hold_every_key_and_leave_the_largest_gaps_out(spark, sql_type):
         groups = len({number // 100_000 for number in numbers})
         if groups <= most:
             assert not any(found.meets(shown(k * 100_000 + 2000), shown(k * 100_000 + 99_999)) for k in range(5))
+
+
+@pytest.mark.parametrize("key", ["{}", "CAST({} AS DOUBLE)"])
+def test_decimals_whose_bounds_are_those_of_doubles_match(spark, new_table, key):
+    """As delta-rs writes them."""
+    table = new_table("k DECIMAL(20,2), v INT")
+    schema = pa.schema({"k": pa.decimal128(20, 2), "v": pa.int32()})
+    for v in range(3):
+        rows = pa.Table.from_pylist([{"k": Decimal(f"1234567890123456{v}.89"), "v": v}], schema)
+        write_deltalake(str(table.path), rows, mode="append")
+    side = "(SELECT CAST(k AS DECIMAL(20,2)) k FROM VALUES ('12345678901234561.89') AS s(k))"
+    condition = f"{key.format('t.k')} = {key.format('s.k')}"
+    joined = table.sql(f"SELECT t.v FROM {{t}} t JOIN {side} s ON {condition}")
+    assert 1 in [row.v for row in joined.collect()]

@@ -1,9 +1,12 @@
 """A MERGE looks only at files that can have keys of its source; its result is that of Delta."""
 
+from decimal import Decimal
 from random import Random
 
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
+from deltalake import write_deltalake
 from random_joins import make_join_tables
 from random_merges import MergeTally, run_merges
 from spark_jobs import opened_data_files
@@ -158,6 +161,20 @@ def test_values_beyond_their_statistics_match(
     clauses = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
     table.sql(merge(f"(SELECT * FROM VALUES ({key}, 2) AS s(k, v))", "t.k = s.k", clauses))
     assert [row.v for row in table.data.collect()] == [2]
+
+
+def test_decimals_whose_bounds_are_those_of_doubles_match(spark, new_table):
+    """As delta-rs writes them; beyond those of BIGINT, it has no bounds either."""
+    table = new_table("a DECIMAL(20,2), b DECIMAL(38,0), v INT")
+    a, b = "12345678901234567.89", "90071992547409930001"
+    schema = pa.schema({"a": pa.decimal128(20, 2), "b": pa.decimal128(38, 0), "v": pa.int32()})
+    rows = [{"a": Decimal(a), "b": Decimal(b), "v": 1}, {"a": Decimal(f"-{a}"), "b": Decimal(f"-{b}"), "v": 1}]
+    for row in rows:
+        write_deltalake(str(table.path), pa.Table.from_pylist([row], schema), mode="append")
+    source = f"(SELECT * FROM VALUES ({a}BD, {b}BD, 2), (-{a}BD, -{b}BD, 2) AS s(a, b, v))"
+    clauses = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+    table.sql(merge(source, "t.a = s.a AND t.b = s.b", clauses))
+    assert [row.v for row in table.data.collect()] == [2, 2]
 
 
 def test_keys_that_are_padded_when_they_are_read_match(spark, new_table):

@@ -1,6 +1,7 @@
 """Calls to file systems that do not answer: they keep a thread each, and nobody waits for them twice."""
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -119,3 +120,20 @@ def test_a_named_table_without_an_answer_keeps_its_place_and_no_other_one_waits(
         assert tables.listed() == everything
         assert tables.add("delta.`/live`", "/live") == "/live"
     assert files.calls.count("/dead") == calls + 1
+
+
+def test_calls_that_are_under_way_take_no_time_from_others():
+    """Only calls that have not returned in time say something about their file system."""
+    calls, answers, release = TimedCalls(), {}, threading.Event()
+
+    def ask(table: str) -> None:
+        answers[table] = calls.answers({table: lambda: release.wait(10)}, 5.0)
+
+    threads = [threading.Thread(target=ask, args=(f"s3a://bucket/{name}",)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.7)
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert answers == {f"s3a://bucket/{name}": {f"s3a://bucket/{name}": True} for name in range(8)}

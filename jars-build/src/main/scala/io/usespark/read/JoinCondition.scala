@@ -25,7 +25,7 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   /** As a filter of files by their statistics. */
   def fileFilter: Expression = filterOf(ofStatistics)
 
-  private lazy val ofStatistics = ranges.ofStatistics
+  private lazy val ofStatistics = ranges.ofStatistics(column.dataType)
 
   /** Spark turns comparisons of casts into comparisons of the column where that is exact. */
   private def filterOf(ranges: KeyRanges): Expression = {

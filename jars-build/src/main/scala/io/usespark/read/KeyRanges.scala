@@ -1,5 +1,7 @@
 package io.usespark
 
+import java.math.{BigDecimal => JavaDecimal, BigInteger}
+import java.math.RoundingMode.{CEILING, FLOOR}
 import java.util.Objects
 
 import scala.collection.mutable
@@ -22,15 +24,19 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
     KeyRanges.anyOf(alternatives)
   }
 
-  /** The same for the statistics of a file, which have instants in milliseconds, some with zone offsets in minutes. */
-  def ofStatistics: KeyRanges = dataType match {
-    case TimestampType | TimestampNTZType =>
-      val error = KeyRanges.ErrorOfInstants
-      def widened(low: Long, high: Long) =
-        (math.max(low, Long.MinValue + error) - error, math.min(high, Long.MaxValue - error) + error)
-      copy(ranges = ranges.collect { case (low: Long, high: Long) => widened(low, high) })
+  /**
+   * The same for the statistics of a file, which are less exact than its rows: instants in milliseconds, some with zone
+   * offsets in minutes, and decimals that some writers compute as doubles.
+   */
+  def ofStatistics(column: DataType): KeyRanges = (column, dataType) match {
+    case (_, TimestampType | TimestampNTZType) => widened
+    case (decimal: DecimalType, _) if decimal.precision > KeyRanges.DigitsOfDoubles => widened
     case _ => this
   }
+
+  private def widened: KeyRanges = copy(ranges = ranges.map { case (low, high) =>
+    KeyRanges.moved(low, dataType, -1) -> KeyRanges.moved(high, dataType, 1)
+  })
 
   /** Whether a value between two bounds can be a key. */
   def meets(low: Any, high: Any): Boolean = {
@@ -48,6 +54,12 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
 
 object KeyRanges {
   private val ErrorOfInstants = 60L * 1000 * 1000
+
+  /** Decimals with more digits change when they become doubles. */
+  private val DigitsOfDoubles = 15
+  private val ErrorOfDoubles = new JavaDecimal("1e-15")
+  // Some writers have no bounds beyond those of LONG.
+  private val (LeastBound, GreatestBound) = (new JavaDecimal(Long.MinValue), new JavaDecimal(Long.MaxValue))
 
   /** Whether ranges of a type can be made: its order is that of the statistics and of the index. */
   def supports(dataType: DataType): Boolean = dataType match {
@@ -77,6 +89,28 @@ object KeyRanges {
       val ranges = starts.zip(ends).map { case (i, j) => withZero(sorted(i), -0.0) -> withZero(sorted(j), 0.0) }
       Some(KeyRanges(dataType, sorted.length, ranges))
     }
+
+  /** The end of a range, down or up by as much as a bound can differ from its value. */
+  private def moved(end: Any, dataType: DataType, sign: Int): Any = (end, dataType) match {
+    case (instant: Long, TimestampType | TimestampNTZType) =>
+      if (sign < 0) math.max(instant, Long.MinValue + ErrorOfInstants) - ErrorOfInstants
+      else math.min(instant, Long.MaxValue - ErrorOfInstants) + ErrorOfInstants
+    case (number: Decimal, of: DecimalType) =>
+      val value = number.toJavaBigDecimal
+      val limit = if (sign < 0) value.min(GreatestBound) else value.max(LeastBound)
+      val error = limit.abs.multiply(ErrorOfDoubles)
+      val far = if (sign < 0) limit.subtract(error) else limit.add(error)
+      val most = new JavaDecimal(BigInteger.TEN.pow(of.precision).subtract(BigInteger.ONE), of.scale)
+      val end = far.setScale(of.scale, if (sign < 0) FLOOR else CEILING).max(most.negate).min(most)
+      Decimal(end, of.precision, of.scale)
+    case (number: Double, _) =>
+      val limit = if (sign < 0) math.min(number, Long.MaxValue.toDouble) else math.max(number, Long.MinValue.toDouble)
+      limit + sign * math.abs(limit) * ErrorOfDoubles.doubleValue
+    case (number: Float, _) =>
+      if (sign < 0) math.nextDown(math.min(number, Long.MaxValue.toFloat))
+      else math.nextUp(math.max(number, Long.MinValue.toFloat))
+    case _ => end
+  }
 
   /** The end of a range; one at zero with the sign that includes both zeros. Dictionaries of Parquet differ between them. */
   private def withZero(end: Any, zero: Double): Any = end match {
