@@ -445,4 +445,4 @@ def test_decimals_whose_bounds_are_those_of_doubles_match(spark, new_table, key)
     side = "(SELECT CAST(k AS DECIMAL(20,2)) k FROM VALUES ('12345678901234561.89') AS s(k))"
     condition = f"{key.format('t.k')} = {key.format('s.k')}"
     joined = table.sql(f"SELECT t.v FROM {{t}} t JOIN {side} s ON {condition}")
-    assert 1 in [row.v for row in joined.collect()]
+    assert 1 in [row.v for row in joined]

@@ -59,7 +59,8 @@ object KeyRanges {
   private val DigitsOfDoubles = 15
   private val ErrorOfDoubles = new JavaDecimal("1e-15")
   // Some writers have no bounds beyond those of LONG.
-  private val (LeastBound, GreatestBound) = (new JavaDecimal(Long.MinValue), new JavaDecimal(Long.MaxValue))
+  private val LeastBound = new JavaDecimal(Long.MinValue)
+  private val GreatestBound = new JavaDecimal(Long.MaxValue)
 
   /** Whether ranges of a type can be made: its order is that of the statistics and of the index. */
   def supports(dataType: DataType): Boolean = dataType match {
