@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from catalog.errors import UnknownNameError
@@ -32,11 +32,13 @@ class FoundColumn:
         path: logical names from the top-level column to the field.
         stored_path: the same names as column mapping stores them.
         data_type: its type.
+        declared_type: the type of a CHAR(n) or VARCHAR(n), whose data type is STRING; None for others.
     """
 
     path: tuple[str, ...]
     stored_path: tuple[str, ...]
     data_type: DataType
+    declared_type: str | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +64,11 @@ class FoundColumn:
     def type_name(self) -> str:
         """Spark's simple name of the type."""
         return self.data_type.simpleString()
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether Spark pads its values when it reads them: those of CHAR(n)."""
+        return self.declared_type is not None and self.declared_type.lower().startswith("char")
 
     @property
     def is_nested(self) -> bool:
@@ -194,7 +201,7 @@ def _find_path(schema: StructType, names: tuple[str, ...], name_of: Callable[[St
     if field is None:
         return None
     if len(names) == 1:
-        return FoundColumn((field.name,), (physical_name(field),), field.dataType)
+        return _found(field)
     struct = _as_struct(field.dataType)
     inner = None if struct is None else _find_path(struct, names[1:], name_of)
     return inner and _within(field, inner)
@@ -205,8 +212,14 @@ def _as_struct(data_type: DataType) -> StructType | None:
     return cast("StructType", data_type) if hasattr(data_type, "fields") else None
 
 
+def _found(field: StructField) -> FoundColumn:
+    declared = (field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING")
+    return FoundColumn((field.name,), (physical_name(field),), field.dataType, declared)
+
+
 def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
-    return FoundColumn((field.name, *inner.path), (physical_name(field), *inner.stored_path), inner.data_type)
+    path, stored_path = (field.name, *inner.path), (physical_name(field), *inner.stored_path)
+    return replace(inner, path=path, stored_path=stored_path)
 
 
 def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
@@ -234,7 +247,7 @@ def logical_name(schema: StructType, physical: str) -> str:
 def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> FoundColumn | None:
     for field in schema.fields:
         if name_of(field) == wanted:
-            return FoundColumn((field.name,), (physical_name(field),), field.dataType)
+            return _found(field)
     for field in schema.fields:
         start = name_of(field) + "."
         struct = _as_struct(field.dataType)

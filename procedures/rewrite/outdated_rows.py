@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from catalog.columns.key_columns import KeyOrder
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
+from catalog.files.file_table import Integers
 from catalog.files.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.group import InputFile
@@ -37,6 +38,13 @@ def numbered(files: DataFrame, location: str) -> DataFrame:
         location: root of the table.
     """
     return files.withColumn("number", file_number(full_path(F.col("path"), location)))
+
+
+def numbers_of(snapshot: TableSnapshot) -> tuple[Integers, Integers]:
+    """The numbers of the files of a version, and numbers that are others once a file has another deletion vector."""
+    files = numbered(snapshot.log_files.select("path", "deletionVector"), snapshot.location)
+    found = files.select("number", F.xxhash64("number", "deletionVector").alias("version")).toArrow()
+    return found["number"].to_numpy(), found["version"].to_numpy()
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,12 @@ from catalog.files.file_table import Integers
 from catalog.quantities import size_text
 from catalog.settings.setting import Setting, choice
 from catalog.settings.strategy_options import ORDER_BY, PRIMARY_KEY
-from catalog.table.snapshot import TableSnapshot
 from procedures.declare.option import option
 from procedures.declare.signature import Parameter
 from procedures.groups.cutter import Limits, first_piece, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile, RowRemoval
 from procedures.groups.strategy import Finding, SelectionSettings, Strategy, TableFiles
-from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated, OutdatedRows, numbered
+from procedures.rewrite.outdated_rows import ALL_TIES, ANY_TIE, FileWithOutdated, OutdatedRows, numbers_of
 from procedures.rewrite.outdated_rows import TIES as TIE_RULES
 
 NAME = "LatestRowCompaction"
@@ -48,6 +47,8 @@ _MAX_COMPARED_TABLES, _MAX_COMPARED_FILES = 64, 4_000_000
 
 class ComparedFiles:
     """Integers of files per table and key. Any subset of such files holds no two rows of one key either.
+
+    A file with another deletion vector is another file: ``RESTORE`` brings rows back.
 
     It forgets the tables that were not asked for the longest. Then all files of such a table are compared again.
     """
@@ -176,8 +177,8 @@ class LatestRowCompaction(Strategy):
             raise NotSupportedError(f"No row may be removed from a table with {_APPEND_ONLY} = true.")
         ties = options[TIES.name]
         compared = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
-        numbers = _numbers(snapshot)
-        new = _COMPARED.new_among(compared, numbers)
+        numbers, versions = numbers_of(snapshot)
+        new = numbers[np.isin(versions, _COMPARED.new_among(compared, versions))]
         if not len(new):
             yield _NOTHING
             return
@@ -191,11 +192,5 @@ class LatestRowCompaction(Strategy):
             yield group_of(taken, snapshot.retention_hours, ties, removal)
             return
         if not snapshot.restrictions:
-            _COMPARED.put(compared, numbers)
+            _COMPARED.put(compared, versions)
         yield _NOTHING
-
-
-def _numbers(snapshot: TableSnapshot) -> Integers:
-    files = numbered(snapshot.log_files.select("path"), snapshot.location)
-    numbers: Integers = files.select("number").toArrow()["number"].to_numpy()
-    return numbers

@@ -88,6 +88,18 @@ def test_later_runs_compare_new_files_only(spark, new_table, monkeypatch):
     assert _rows(table) == [(1, "p", 1, "a"), (2, "p", 2, "b"), (3, "p", 0, "c")]
 
 
+def test_rows_that_a_restore_brings_back_are_compared(spark, new_table):
+    table = new_table(KEYED, properties={"delta.enableDeletionVectors": "true"})
+    _append(table, (1, "p", 1, "old"), (2, "p", 1, "a"))
+    _append(table, (1, "p", 2, "new"))
+    version = table.version
+    table.sql("DELETE FROM {t} WHERE v = 'old'")
+    assert _compact(table)[0].reason == "NOTHING_TO_DO"
+    table.sql(f"RESTORE {{t}} TO VERSION AS OF {version}")
+    _compact(table)
+    assert _rows(table) == [(1, "p", 2, "new"), (2, "p", 1, "a")]
+
+
 def test_a_key_never_loses_its_last_row_to_a_concurrent_delete(spark, new_table):
     table = new_table(KEYED)
     _append(table, (1, "p", 1, "old"), (2, "p", 1, "old"))

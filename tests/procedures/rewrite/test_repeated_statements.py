@@ -81,6 +81,20 @@ def test_a_statement_that_loses_to_a_rewrite_runs_again(spark, new_table, monkey
     assert indexed.on_disk() <= named
 
 
+def test_an_idempotent_statement_keeps_its_number(spark, new_table, monkeypatch, set_conf):
+    indexed, _ = unoptimized_pair(spark, new_table)
+    writes = "spark.databricks.delta.write"
+    set_conf(f"{writes}.txnVersion.autoReset.enabled", "true")
+    set_conf(f"{writes}.txnAppId", "nightly")
+    set_conf(f"{writes}.txnVersion", "7")
+    Staged(monkeypatch, rewrite(indexed))
+    indexed.sql(STATEMENTS["update"])
+    assert note(indexed)["repeats"] == 1
+    assert spark.conf.get(f"{writes}.txnVersion", "unset") == "unset"
+    (number,) = [action["txn"] for action in indexed.actions(indexed.version) if "txn" in action]
+    assert (number["appId"], number["version"]) == ("nightly", 7)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"])
 def test_with_features(spark, new_table, monkeypatch, feature):

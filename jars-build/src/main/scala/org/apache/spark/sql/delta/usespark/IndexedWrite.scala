@@ -35,8 +35,12 @@ object IndexedWrite extends DeltaCommand {
       operation: Option[DeltaOperations.Operation] = None,
       readsItself: Boolean = false
   ): Unit = {
+    val restoreNumber = Statements.keepingNumber(write.data.sparkSession)
     var attempt = 1
-    while (!commitOnce(write, indexOptions, operation, readsItself, attempt)) attempt += 1
+    while (!commitOnce(write, indexOptions, operation, readsItself, attempt)) {
+      attempt += 1
+      restoreNumber()
+    }
   }
 
   /** Writes and commits once; false if a conflict requires another attempt. */

@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.metric.SQLMetrics
 /** Runs Delta's statements with transactions that keep the layout of the rows. */
 object Statements extends Logging {
   private val Enabled = "spark.qbeast.use.statements.enabled"
+  private val NumberOfWrite = "spark.databricks.delta.write.txnVersion"
   private val Overwrite = StatementKind(replacesRows = true)
 
   /** Whether a session runs statements with transactions of ours. */
@@ -27,6 +28,7 @@ object Statements extends Logging {
 
   /** Runs a command once, or several times as long as it loses to rewrites of ours only. */
   def repeating(command: RunnableCommand, kind: StatementKind, session: SparkSession): Seq[Row] = {
+    val restoreNumber = keepingNumber(session)
     @tailrec def run(attempt: RunnableCommand, repeats: Int): Seq[Row] = {
       val merge = Some(attempt).collect { case merge: MergeIntoCommand => merge }
       val observer = new StatementObserver(kind, repeats, merge)
@@ -43,10 +45,17 @@ object Statements extends Logging {
           rows
         case Left(conflict) =>
           logInfo(s"${command.nodeName} runs again, since files that it read were rewritten: ${conflict.getMessage}")
+          restoreNumber()
           run(copyOf(command), repeats + 1)
       }
     }
     run(command, 0)
+  }
+
+  /** Gives a session the number of its idempotent write again; Delta may unset it when an attempt has taken it. */
+  private[usespark] def keepingNumber(session: SparkSession): () => Unit = {
+    val number = session.conf.getOption(NumberOfWrite)
+    () => number.foreach(session.conf.set(NumberOfWrite, _))
   }
 
   /** The same command with counters of its own. */
