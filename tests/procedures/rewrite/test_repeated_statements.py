@@ -90,7 +90,7 @@ def test_an_idempotent_statement_keeps_its_number(spark, new_table, monkeypatch,
     Staged(monkeypatch, rewrite(indexed))
     indexed.sql(STATEMENTS["update"])
     assert note(indexed)["repeats"] == 1
-    assert spark.conf.get(f"{writes}.txnVersion", "unset") == "unset"
+    assert spark.conf.get(f"{writes}.txnVersion", None) is None
     (number,) = [action["txn"] for action in indexed.actions(indexed.version) if "txn" in action]
     assert (number["appId"], number["version"]) == ("nightly", 7)
 
