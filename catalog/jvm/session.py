@@ -30,6 +30,8 @@ _WRITE_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
+    # What is read of files must be what they have: samples choose rows by the values of CHAR without their padding.
+    "spark.sql.readSideCharPadding": "false",
 }
 _WORK_SETTINGS = {
     **_WRITE_SETTINGS,

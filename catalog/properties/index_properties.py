@@ -305,22 +305,19 @@ def _staged(configuration: Mapping[str, str]) -> Revision | None:
     return revision if known else None
 
 
-def transformations_of(column: FoundColumn) -> tuple[str, ...]:
-    """The transformations that a column can have, the default first; none when it cannot be indexed."""
-    name = indexable_type(column.data_type)
-    # Files may have the values of CHAR with and without their padding, which hashes and samples would tell apart.
-    return () if name is None or column.is_padded else kinds_for(name, column.type_name)
+def transformations_of(data_type: DataType) -> tuple[str, ...]:
+    """The transformations that a column of this type can have, the default first; none when it cannot be indexed."""
+    name = indexable_type(data_type)
+    return () if name is None else kinds_for(name, data_type.simpleString())
 
 
 def _transformer(column: FoundColumn, kind: str) -> Transformer:
-    accepted = transformations_of(column)
+    accepted = transformations_of(column.data_type)
     name = column.plain_name
     data_type = indexable_type(column.data_type)
-    if data_type is None or not accepted:
+    if data_type is None:
         raise IndexConfigurationError.unindexable(
-            name,
-            column.declared_type or column.type_name,
-            "numbers, booleans, dates, timestamps, strings without a fixed length and binaries are accepted",
+            name, column.type_name, "numbers, booleans, dates, timestamps, strings and binaries are accepted"
         )
     if (kind or accepted[0]) not in accepted:
         raise IndexConfigurationError.unindexable(

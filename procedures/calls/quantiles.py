@@ -73,10 +73,10 @@ def quantiles(
     found = find_column(snapshot.schema, column)
     if found is None:
         raise UnknownNameError.of("column", column, snapshot.schema.names)
-    if QUANTILES not in transformations_of(found):
+    if QUANTILES not in transformations_of(found.data_type):
         raise IndexConfigurationError.unindexable(
             found.plain_name,
-            f"{found.declared_type or found.type_name} as {QUANTILES}",
+            f"{found.type_name} as {QUANTILES}",
             "numbers, dates, timestamps and strings have quantiles",
         )
     if store:

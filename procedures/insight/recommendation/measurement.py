@@ -14,10 +14,11 @@ from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.insights.consumption import scans_of
 from catalog.jvm.java_errors import text_of
 from catalog.jvm.read_report import planned_reads
-from catalog.properties.index_properties import transformations_of
+from catalog.properties.index_properties import indexable_type
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
+from otree.transformation import kinds_for
 from procedures.insight.recommendation.accepted_queries import ACCEPTED
 from procedures.insight.recommendation.candidates import Candidate, named, ranked_candidates, transformation_of
 from procedures.insight.recommendation.query_parser import parse_query
@@ -161,13 +162,12 @@ def _measured(
     today = _today_share(table, workload, columns)
     is_indexed = snapshot.latest_revision is not None
     no_index = unordered_files(sample).mean_share(workload) if is_indexed else today
-    candidates = [name for name in sample.columns if name not in sample.partitions]
-    indexable = [name for name in candidates if transformations_of(_column(snapshot, name, columns))]
+    indexable = [c for c in sample.columns if c not in sample.partitions and _kinds(_column(snapshot, c, columns))]
     ranked = ranked_candidates(sample, workload, indexable, no_index)
     kinds = {}
     for name in indexable:
         column = _column(snapshot, name, columns)
-        accepted = transformations_of(column)
+        accepted = _kinds(column)
         is_text = column.type_name == "string"
         kind = transformation_of(sample.columns[name], workload.operators(name), accepted, is_text=is_text)
         kinds[name] = kind, kind == accepted[0]
@@ -256,3 +256,8 @@ def _column(snapshot: TableSnapshot, name: str, columns: dict[str, FoundColumn])
     if column is None:
         raise UnknownNameError.of("column", name, snapshot.schema.names)
     return column
+
+
+def _kinds(column: FoundColumn) -> tuple[str, ...]:
+    data_type = indexable_type(column.data_type)
+    return kinds_for(data_type, column.type_name) if data_type is not None else ()

@@ -41,7 +41,6 @@ SCHEMA = StructType(
         StructField("inner", StructType([StructField("x", LongType())])),
         StructField("local", TimestampNTZType()),
         StructField("word", StringType("UNICODE")),
-        StructField("padded", StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}),
         StructField("new", LongType(), metadata={"delta.columnMapping.physicalName": "col-1"}),
     ]
 )
@@ -108,7 +107,6 @@ def test_every_supported_type(spark_type, name):
         ("pairs", IndexConfigurationError, "USE_UNINDEXABLE_TYPE", "map<string,string>"),
         ("inner", IndexConfigurationError, "USE_UNINDEXABLE_TYPE", "struct<x:bigint>"),
         ("word", IndexConfigurationError, "USE_UNINDEXABLE_TYPE", "string collate"),
-        ("padded", IndexConfigurationError, "USE_UNINDEXABLE_TYPE", "char(4)"),
         ("inner.y", UnknownNameError, "USE_UNKNOWN_COLUMN", "inner.y"),
         ("inner.x.z", UnknownNameError, "USE_UNKNOWN_COLUMN", "inner.x.z"),
         ("inner.x,INNER.X", InvalidArgumentError, "USE_INVALID_ARGUMENT", "must be named once"),

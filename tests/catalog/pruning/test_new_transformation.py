@@ -6,7 +6,6 @@ import pytest
 from parity import EVEN, NULL, ODD, ParityKind, ParityTransformation
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from catalog.columns.column_names import FoundColumn
 from catalog.errors import IndexConfigurationError, UnknownNameError
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.index_properties import COLUMNS_KEY, COMPATIBILITY_KEY, IndexConfiguration, transformations_of
@@ -56,9 +55,8 @@ def test_without_its_entry_it_is_unknown():
 @pytest.mark.usefixtures("registered")
 def test_it_is_accepted_for_the_types_that_it_names():
     assert [t.kind for t in _configuration().transformers] == ["parity", "linear"]
-    whole, flag = (FoundColumn(("a",), ("a",), data_type) for data_type in (IntegerType(), BooleanType()))
-    assert transformations_of(whole) == ("linear", "hashing", "quantiles", "parity")
-    assert "parity" not in transformations_of(flag)
+    assert transformations_of(IntegerType()) == ("linear", "hashing", "quantiles", "parity")
+    assert "parity" not in transformations_of(BooleanType())
     with pytest.raises(IndexConfigurationError, match="its transformation is hashing or quantiles"):
         _configuration("s:parity")
 
