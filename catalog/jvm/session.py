@@ -30,8 +30,6 @@ _WRITE_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
-    # What is read of files must be what they have: samples choose rows by the values of CHAR without their padding.
-    "spark.sql.readSideCharPadding": "false",
 }
 _WORK_SETTINGS = {
     **_WRITE_SETTINGS,
@@ -42,6 +40,8 @@ _WORK_SETTINGS = {
     # Rows of a file that cannot be read would be lost.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # Values of CHAR stay as they are stored, which is not always with their padding.
+    "spark.sql.readSideCharPadding": "false",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
     SAMPLING_ENABLED.name: "false",
     PRUNING_ENABLED.name: "false",

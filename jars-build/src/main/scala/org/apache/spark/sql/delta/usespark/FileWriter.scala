@@ -12,11 +12,14 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.TaskAttemptContext
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.files.DelayedCommitProtocol
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.types.MetadataBuilder
 
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
 trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
@@ -226,10 +229,15 @@ abstract class FileWriter(
     json.toString
   }
 
-  /** The rows as they were written, of the table as the commit under way will make it. */
+  /** The rows as they were written, of the table as the commit under way will make it; no CHAR is padded. */
   def readWritten(): DataFrame = step {
     val (log, version) = (transaction.deltaLog, transaction.readVersion)
-    log.createDataFrame(new ScannedTable(log, version, transaction.metadata, transaction.protocol), adds)
+    val schema = SchemaMergingUtils.transformColumns(transaction.metadata.schema) { (_, field, _) =>
+      val metadata = new MetadataBuilder().withMetadata(field.metadata)
+      field.copy(metadata = metadata.remove(CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY).build())
+    }
+    val asStored = transaction.metadata.copy(schemaString = schema.json)
+    log.createDataFrame(new ScannedTable(log, version, asStored, transaction.protocol), adds)
   }
 
   /** Adds tags to the files written, by path. */
