@@ -24,7 +24,7 @@ PAGES = {
     ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "sizes", "workloads"),
     ROOT / "docs" / "comparison.md": ("overview",),
 }
-PICTURE = ROOT / "docs" / "pictures" / "bytes-by-budget.svg"
+PICTURE = ROOT / "docs" / "benchmark.svg"
 NAMES = {key: system.name for key, system in SYSTEMS.items()}
 TITLES = {
     "tpch": "TPC-H",
