@@ -248,8 +248,11 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     drawn = curves(figures)
     if not drawn:
         return
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    # Without them, each drawing has other names of shapes, and texts that are shapes.
+    mpl.rcParams.update({"svg.hashsalt": "peers", "svg.fonttype": "none"})
     figure = Figure(figsize=(6, 3.6 * len(drawn)), layout="constrained", facecolor="white")
     for axis, (title, systems) in zip(figure.subplots(len(drawn), 1, squeeze=False)[:, 0], drawn.items(), strict=True):
         for system, points in systems.items():

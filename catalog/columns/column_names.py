@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AUTOMATIC = "auto"
 """In place of index columns, the word for columns that the service chooses; a column of this name is in backquotes."""
+DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""In the metadata of a field of strings, the type that was declared: CHAR(n) or VARCHAR(n)."""
 
 _NEEDS_QUOTES = re.compile(r"[.`*,:]|^\s|\s$|^$")
 # A part of a quoted name, and what ends it.
@@ -32,13 +34,13 @@ class FoundColumn:
         path: logical names from the top-level column to the field.
         stored_path: the same names as column mapping stores them.
         data_type: its type.
-        declared_type: the type of a CHAR(n) or VARCHAR(n), whose data type is STRING; None for others.
+        is_padded: whether Spark pads its values when it reads them: those of CHAR(n).
     """
 
     path: tuple[str, ...]
     stored_path: tuple[str, ...]
     data_type: DataType
-    declared_type: str | None = None
+    is_padded: bool = False
 
     @property
     def name(self) -> str:
@@ -64,11 +66,6 @@ class FoundColumn:
     def type_name(self) -> str:
         """Spark's simple name of the type."""
         return self.data_type.simpleString()
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether Spark pads its values when it reads them: those of CHAR(n)."""
-        return self.declared_type is not None and self.declared_type.lower().startswith("char")
 
     @property
     def is_nested(self) -> bool:
@@ -201,7 +198,7 @@ def _find_path(schema: StructType, names: tuple[str, ...], name_of: Callable[[St
     if field is None:
         return None
     if len(names) == 1:
-        return _found(field)
+        return column_of(field)
     struct = _as_struct(field.dataType)
     inner = None if struct is None else _find_path(struct, names[1:], name_of)
     return inner and _within(field, inner)
@@ -212,9 +209,10 @@ def _as_struct(data_type: DataType) -> StructType | None:
     return cast("StructType", data_type) if hasattr(data_type, "fields") else None
 
 
-def _found(field: StructField) -> FoundColumn:
-    declared = (field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING")
-    return FoundColumn((field.name,), (physical_name(field),), field.dataType, declared)
+def column_of(field: StructField) -> FoundColumn:
+    """The column that a top-level field is."""
+    is_padded = str((field.metadata or {}).get(DECLARED_TYPE_KEY, "")).lower().startswith("char")
+    return FoundColumn((field.name,), (physical_name(field),), field.dataType, is_padded)
 
 
 def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
@@ -247,7 +245,7 @@ def logical_name(schema: StructType, physical: str) -> str:
 def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> FoundColumn | None:
     for field in schema.fields:
         if name_of(field) == wanted:
-            return _found(field)
+            return column_of(field)
     for field in schema.fields:
         start = name_of(field) + "."
         struct = _as_struct(field.dataType)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, StructType, VariantType
 
 from catalog.columns.column_names import FoundColumn, find_column, split_names
@@ -25,6 +27,20 @@ class KeyOrder:
 
     key: tuple[FoundColumn, ...]
     order: FoundColumn
+
+    @property
+    def names(self) -> list[str]:
+        """Those of ``columns`` that are the key."""
+        return [f"key{i}" for i in range(len(self.key))]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The key, and ``order``, over rows of the table. Values of CHAR are equal with and without their padding."""
+        named = [*zip(self.key, self.names, strict=True), (self.order, "order")]
+        return [
+            (F.rtrim(F.col(column.name)) if column.is_padded else F.col(column.name)).alias(name)
+            for column, name in named
+        ]
 
 
 def key_order(schema: StructType, primary_key: tuple[str, str], order_by: tuple[str, str]) -> KeyOrder:

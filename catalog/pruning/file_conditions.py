@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 from sqlglot import exp
 
+from catalog.columns.column_names import DECLARED_TYPE_KEY
 from catalog.predicates.conditions import AnyOf, Comparison, Condition, Unknown, leaves, visit
 from catalog.predicates.operators import BOUND_TESTS, EQUAL, IN, IS_NULL, NEGATED, NOT_EQUAL, NULL_SAFE_EQUAL
 from catalog.predicates.sql_conditions import SqlConditions
@@ -143,7 +144,7 @@ class _Reading:
         data_type = last.dataType
         known = isinstance(data_type, (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType))
         # CHAR values are padded when they are read, and other collations have a different order.
-        is_text = data_type == StringType() and "__CHAR_VARCHAR_TYPE_STRING" not in (last.metadata or {})
+        is_text = data_type == StringType() and DECLARED_TYPE_KEY not in (last.metadata or {})
         return path if known or is_text else None
 
     def _literal(self, node: exp.Expr, column: DataType) -> str | None:

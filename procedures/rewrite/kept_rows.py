@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from catalog.columns.column_names import find_stored
 from catalog.errors import RowsChangedError
 from catalog.files.file_table import UNKNOWN, FileTable
 from catalog.jvm.file_writer import DataFile
@@ -148,11 +147,8 @@ class _Write:
         """
         revisions, numbers = self.writer.snapshot.revisions, set(self.sources.revision.tolist()) - {0}
         columns = {column for number in numbers for column in revisions[number].columns}
-        # A writer may have stored values of CHAR without the padding with which they are written now.
-        found = [find_stored(self.writer.snapshot.schema, column) for column in columns]
-        is_padded = any(column is not None and column.is_padded for column in found)
         is_whole = (self.sources.deletion_vector == "") & (self.sources.size <= most) & (self.sources.rows != UNKNOWN)
-        return not is_padded and columns <= self.facts.kept_columns and bool(is_whole.all())
+        return columns <= self.facts.kept_columns and bool(is_whole.all())
 
     def placed(self) -> None:
         """Places the rows as the files that they replace lead to expect."""

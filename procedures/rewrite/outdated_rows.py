@@ -108,13 +108,11 @@ class OutdatedRows:
         if new_files is None:
             keyed = _keyed(snapshot, files, order)
         else:
-            is_new, names = F.col("number").isin(list(new_files)), _key_names(order)
+            is_new, names = F.col("number").isin(list(new_files)), order.names
             new = _keyed(snapshot, files.where(is_new), order)
             others = _keyed(snapshot, files.where(~is_new), order)
             keyed = new.unionAll(others.join(new.select(*names).distinct(), names, "left_semi").select(*new.columns))
-        outdated_rows = (
-            _ranked(keyed, _key_names(order), ties).where("rank > 1 OR unknown").drop("rank").localCheckpoint()
-        )
+        outdated_rows = _ranked(keyed, order.names, ties).where("rank > 1 OR unknown").drop("rank").localCheckpoint()
         return cls._of(outdated_rows, numbered(snapshot.file_rows, snapshot.location), order)
 
     @classmethod
@@ -166,21 +164,14 @@ class OutdatedRows:
         return self.rows.where(F.col("file").isin([file.number for file in files]))
 
 
-def _key_names(order: KeyOrder) -> list[str]:
-    return [f"key{i}" for i in range(len(order.key))]
-
-
 def _keyed(snapshot: TableSnapshot, files: DataFrame, order: KeyOrder) -> DataFrame:
     """The rows that have a key: its columns, ``order``, ``file`` and ``position``."""
     rows = snapshot.state.numbered_rows(files.drop("number"))
-    names = _key_names(order)
-    keys = [F.col(column.name).alias(name) for column, name in zip(order.key, names, strict=True)]
     return rows.select(
-        *keys,
-        F.col(order.order.name).alias("order"),
+        *order.columns,
         file_number(scanned_path()).alias("file"),
         F.col("_metadata.row_index").alias("position"),
-    ).where(" AND ".join(f"{name} IS NOT NULL" for name in names))
+    ).where(" AND ".join(f"{name} IS NOT NULL" for name in order.names))
 
 
 def _ranked(keyed: DataFrame, keys: list[str], ties: str) -> DataFrame:

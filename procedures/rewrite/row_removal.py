@@ -73,13 +73,13 @@ def check_keys(transaction: TableTransaction, order: KeyOrder) -> None:
     Raises:
         RowsChangedError: they differ.
     """
-    beside = _keyed(transaction.read_dependencies(), order)
-    before = _keyed(transaction.read(), order).unionAll(beside).withColumn("is_after", F.lit(False))
-    after = _keyed(transaction.read_written(), order).unionAll(beside).withColumn("is_after", F.lit(True))
+    beside = transaction.read_dependencies().select(*order.columns)
+    before = transaction.read().select(*order.columns).unionAll(beside).withColumn("is_after", F.lit(False))
+    after = transaction.read_written().select(*order.columns).unionAll(beside).withColumn("is_after", F.lit(True))
     is_after, value = F.col("is_after"), F.col("order")
     compared = (
         before.unionAll(after)
-        .groupBy(*(f"key{i}" for i in range(len(order.key))))
+        .groupBy(*order.names)
         .agg(
             F.bool_or(~is_after).alias("was_there"),
             F.bool_or(is_after).alias("is_there"),
@@ -90,8 +90,3 @@ def check_keys(transaction: TableTransaction, order: KeyOrder) -> None:
     changed = compared.where("was_there <> is_there OR NOT (order_before <=> order_after)").count()
     if changed:
         raise RowsChangedError(f"{changed} keys were lost or lost their latest row; nothing was committed.")
-
-
-def _keyed(rows: DataFrame, order: KeyOrder) -> DataFrame:
-    keys = [F.col(column.name).alias(f"key{i}") for i, column in enumerate(order.key)]
-    return rows.select(*keys, F.col(order.order.name).alias("order"))

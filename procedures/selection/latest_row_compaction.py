@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
@@ -71,8 +72,8 @@ class ComparedFiles:
             while len(self._files) > _MAX_COMPARED_TABLES or sum(map(len, self._files.values())) > _MAX_COMPARED_FILES:
                 self._files.popitem(last=False)
 
-    def new_among(self, key: Hashable, numbers: Integers) -> Integers:
-        """Returns the files that have to be compared: all but those that were compared with each other before.
+    def are_new(self, key: Hashable, numbers: Integers) -> NDArray[np.bool_]:
+        """Returns which files have to be compared: all but those that were compared with each other before.
 
         Args:
             key: table, primary key and order.
@@ -81,9 +82,9 @@ class ComparedFiles:
         with self._lock:
             known = self._files.get(key)
             if known is None:
-                return numbers
+                return np.ones(len(numbers), bool)
             self._files.move_to_end(key)
-        return numbers[~np.isin(numbers, known)]
+        return np.isin(numbers, known, invert=True)
 
 
 _COMPARED = ComparedFiles()
@@ -178,7 +179,7 @@ class LatestRowCompaction(Strategy):
         ties = options[TIES.name]
         compared = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
         numbers, versions = numbers_of(snapshot)
-        new = numbers[np.isin(versions, _COMPARED.new_among(compared, versions))]
+        new = numbers[_COMPARED.are_new(compared, versions)]
         if not len(new):
             yield _NOTHING
             return

@@ -2,65 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from catalog.properties.lifecycle_properties import Pace
-from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
 
 
 class LastRuns:
-    """For each strategy with a pace and each maintenance: when it last ran, and the newest version then."""
+    """When each strategy or maintenance last ran, and the newest version of the table then."""
 
     def __init__(self) -> None:
-        self._strategies: dict[str, tuple[int, int]] = {}
-        self._maintenance: dict[str, tuple[int, int]] = {}
+        self._by_name: dict[str, tuple[int, int]] = {}
 
-    def due_strategies(self, schedule: Schedule, now: int, version: int) -> tuple[str, ...]:
-        """Returns the strategies that may run: all without a pace, and those whose pace is met.
+    def due(self, paces: Mapping[str, Pace | None], now: int, version: int) -> tuple[str, ...]:
+        """Returns what may run: what has no pace, has not run yet, or whose pace is met.
 
         Args:
-            schedule: of the table.
+            paces: of strategies or of maintenance, by their names.
             now: epoch milliseconds.
             version: newest version of the table.
         """
-        paces = {name: schedule.paces.get(name) for name in schedule.strategies}
-        return tuple(
-            name
-            for name, pace in paces.items()
-            if pace is None or _is_met(pace, self._strategies.get(name), now, version)
-        )
 
-    def due_maintenance(self, schedule: Schedule, now: int, version: int) -> tuple[str, ...]:
-        """Returns the maintenance that is due; history ages without new commits. Arguments as above."""
-        retention, log, alerts = schedule.retention, schedule.log, schedule.alerts
-        paces = {
-            INSIGHTS: None if schedule.insights is None else schedule.insights.pace,
-            RECLAMATION: None if retention is None else Pace(retention.interval),
-            LOG_CONSOLIDATION: None if log is None else log.pace,
-            HEALTH_CHECK: None if alerts is None else Pace(alerts.interval),
-            COLUMN_CHOICE: None if schedule.column_choice is None else schedule.column_choice.pace,
-        }
-        return tuple(
-            name
-            for name, pace in paces.items()
-            if pace is not None and _is_met(pace, self._maintenance.get(name), now, version)
-        )
+        def is_due(name: str, pace: Pace | None) -> bool:
+            last = self._by_name.get(name)
+            return pace is None or last is None or pace.is_met(now - last[0], version - last[1])
 
-    def record_strategies(self, schedule: Schedule, names: Collection[str], started: int, version: int) -> None:
-        """Records that strategies have run to the end.
+        return tuple(name for name, pace in paces.items() if is_due(name, pace))
+
+    def record(self, names: Collection[str], started: int, version: int) -> None:
+        """Records that strategies or maintenance have run to the end.
 
         Args:
-            schedule: of the table.
-            names: of the strategies.
+            names: theirs.
             started: when they started, epoch milliseconds.
             version: newest version of the table at the end.
         """
-        self._strategies |= {name: (started, version) for name in names if name in schedule.paces}
-
-    def record_maintenance(self, names: Collection[str], started: int, version: int) -> None:
-        """Records that maintenance has been done; arguments as above."""
-        self._maintenance |= dict.fromkeys(names, (started, version))
-
-
-def _is_met(pace: Pace, last: tuple[int, int] | None, now: int, version: int) -> bool:
-    return last is None or pace.is_met(now - last[0], version - last[1])
+        self._by_name |= dict.fromkeys(names, (started, version))

@@ -139,17 +139,17 @@ class Schedule:
         return (*self.strategies, *self.maintenance)
 
     @property
-    def maintenance(self) -> tuple[str, ...]:
-        """The maintenance that the service does in addition to optimizations, in its order."""
-        asked = {
+    def maintenance(self) -> dict[str, Pace]:
+        """How often the service does what in addition to optimizations, in its order; history ages without commits."""
+        paces = {
             # Before reclamation, which shortens the log.
-            INSIGHTS: self.insights is not None,
-            RECLAMATION: self.retention is not None,
-            LOG_CONSOLIDATION: self.log is not None,
-            HEALTH_CHECK: self.alerts is not None,
-            COLUMN_CHOICE: self.column_choice is not None,
+            INSIGHTS: None if self.insights is None else self.insights.pace,
+            RECLAMATION: None if self.retention is None else Pace(self.retention.interval),
+            LOG_CONSOLIDATION: None if self.log is None else self.log.pace,
+            HEALTH_CHECK: None if self.alerts is None else Pace(self.alerts.interval),
+            COLUMN_CHOICE: None if self.column_choice is None else self.column_choice.pace,
         }
-        return tuple(name for name, is_asked in asked.items() if is_asked)
+        return {name: pace for name, pace in paces.items() if pace is not None}
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""

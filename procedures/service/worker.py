@@ -123,7 +123,8 @@ class Worker:
 
     def due_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may run: all without a pace, and those whose pace is met."""
-        return self._last_runs.due_strategies(self.schedule, now, self.version or 0)
+        paces = {name: self.schedule.paces.get(name) for name in self.schedule.strategies}
+        return self._last_runs.due(paces, now, self.version or 0)
 
     def startable_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may start now; none if the table is only due for maintenance."""
@@ -131,7 +132,9 @@ class Worker:
 
     def due_maintenance(self, now: int) -> tuple[str, ...]:
         """Returns the maintenance that is due."""
-        return () if now < self.maintains_at else self._last_runs.due_maintenance(self.schedule, now, self.version or 0)
+        if now < self.maintains_at:
+            return ()
+        return self._last_runs.due(self.schedule.maintenance, now, self.version or 0)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
@@ -242,7 +245,7 @@ class Worker:
             if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
                 self.settled, self.retries, self.has_rest = appraisal.version, False, False
             # A run would have found nothing.
-            self._last_runs.record_strategies(self.schedule, strategies, now, appraisal.version)
+            self._last_runs.record(strategies, now, appraisal.version)
             self.skip_turn(now, interval)
             return
         is_news = appraisal is not self.appraisal
@@ -380,8 +383,8 @@ class Worker:
         self.skipped_note = note
         version = max(self.version or 0, settled or 0)
         if is_complete:
-            self._last_runs.record_strategies(self.schedule, self._running, started, version)
-        self._last_runs.record_maintenance(maintained, started, version)
+            self._last_runs.record(self._running, started, version)
+        self._last_runs.record(maintained, started, version)
         if self._running:
             self._strategies_failed = error is not None and not is_complete
             # The strategies whose pace was not met may have something to do.

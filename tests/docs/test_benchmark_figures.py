@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -205,6 +206,43 @@ def test_figures_of_a_bucket_are_named():
     figures = {"tpch 1 4 2": {"use": _run()}, "tpch 1 4 2 s3": {"use": _run()}}
     assert "### TPC-H, scale 1, 4 rounds, budget 2, on S3" in page.workloads(figures)
     assert not page.curves(figures)
+
+
+def test_the_picture_is_drawn_from_the_recorded_figures(tmp_path):
+    page.draw(json.loads(main.RESULTS.read_text("utf-8")), tmp_path / "now.svg")
+    assert (tmp_path / "now.svg").read_bytes() == page.PICTURE.read_bytes()
+
+
+def test_a_round_that_is_timed_has_the_machine_for_itself(tmp_path, monkeypatch):
+    """Each system is timed twice in one measurement, and one of them ends early."""
+    active, log = set(), []
+
+    class Worker:
+        """Asks for what it is given, and is active in between."""
+
+        def __init__(self, name, *_):
+            self.name, self.asks = name, iter(["READY", "READY", "TIMED"] if name != "short" else ["READY"])
+            active.add(name)
+
+        def go_on(self):
+            active.add(self.name)
+
+        def wait(self):
+            log.append((self.name, sorted(active)))
+            active.discard(self.name)
+            return next(self.asks, None)
+
+        def end(self):
+            pass
+
+    monkeypatch.setattr(main, "Worker", Worker)
+    monkeypatch.setattr(main, "BUILD", tmp_path)
+    main.run_in_turn({name: tmp_path / name for name in ("a", "b", "short")}, tmp_path, 2.0, 2)
+    assert log[0] == ("a", ["a", "b", "short"])
+    timed = log[3:8]
+    assert Counter(name for name, _ in timed) == {"a": 2, "b": 2, "short": 1}
+    assert all(running == [name] for name, running in timed)
+    assert log[8:] == [("a", ["a", "b"]), ("b", ["b"])]
 
 
 def test_a_workload_is_made_again_if_its_code_changes(tmp_path, monkeypatch):

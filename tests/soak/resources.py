@@ -21,7 +21,7 @@ MIB = 1 << 20
 JUDGED_MINUTES = 20
 
 ALLOWANCES = {
-    "JVM heap without tasks, MiB": Allowance(15),
+    "JVM heap without pages, MiB": Allowance(15),
     "JVM outside the heap, MiB": Allowance(15),
     "JVM resident, MiB": Allowance(60),
     "JVM threads": Allowance(10),
@@ -99,16 +99,14 @@ class Resources:
         jvm: Any = self.spark._jvm
         # First Python's garbage: each of its handles keeps an object of the JVM alive.
         gc.collect()
-        jvm.java.lang.System.gc()
+        heap = _heap_bytes(self.spark)
         memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
-        # Running tasks hold pages of up to 64 MB, now more of them and now fewer.
-        tasks = jvm.org.apache.spark.SparkEnv.get().memoryManager().executionMemoryUsed()
         pid, own = jvm.java.lang.ProcessHandle.current().pid(), os.getpid()
         context = self.spark.sparkContext._jsc.sc()
         log, state = _sizes([self.table / "_delta_log"]), _sizes([self.table / "_use"])
         everything = _sizes([self.table])
         values: list[float] = [
-            (memory.getHeapMemoryUsage().getUsed() - tasks) / MIB,
+            heap / MIB,
             memory.getNonHeapMemoryUsage().getUsed() / MIB,
             _resident(pid),
             threads(pid),
@@ -128,6 +126,33 @@ class Resources:
             (sum(everything) - sum(log) - sum(state)) / 1024,
         ]
         return dict(zip(ALLOWANCES, values, strict=True))
+
+
+def _heap_bytes(spark: SparkSession) -> int:
+    """Bytes of all objects that are alive, but for arrays of LONG, by the histogram of a full garbage collection.
+
+    Running tasks and broadcasts keep rows in such arrays, of up to 64 MB each, now more of them and now fewer.
+    """
+    jvm, gateway = spark._jvm, spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+    given, types = gateway.new_array(jvm.java.lang.Object, 1), gateway.new_array(jvm.java.lang.String, 1)
+    given[0], types[0] = gateway.new_array(jvm.java.lang.String, 0), "[Ljava.lang.String;"
+    command = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    return bytes_without_pages(server.invoke(command, "gcClassHistogram", given, types))
+
+
+def bytes_without_pages(histogram: str) -> int:
+    """Bytes of a histogram of classes without those of arrays of LONG.
+
+    Args:
+        histogram: lines with rank, instances, bytes and class, and a last one with the totals.
+    """
+    lines = [line.split() for line in histogram.splitlines() if line.strip()]
+    pages = sum(int(line[2]) for line in lines if line[3:4] == ["[J"])
+    (total,) = [int(line[2]) for line in lines if line[0] == "Total"]
+    return total - pages
 
 
 def _block_bytes(context: Any) -> int:

@@ -142,7 +142,7 @@ def watch(soak: Soak, resources: Resources, minutes: float) -> None:
         time.sleep(max(0.0, begun + number * pause - time.monotonic()))
         resources.sample()
         newest = soak.history.newest()
-        heap = resources.samples["JVM heap without tasks, MiB"][-1]
+        heap = resources.samples["JVM heap without pages, MiB"][-1]
         if number % max(1, round(60 / pause)) == 0:
             passed = (time.monotonic() - begun) / 60
             print(

@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from soak.flatness import LEAST_SAMPLES, Allowance, slope, trend
+from soak.resources import bytes_without_pages
 
 HOUR = 120  # samples every 30 seconds
 FREE = Allowance(constant=0)
@@ -76,3 +77,14 @@ def test_too_few_samples_are_refused():
 
 def test_the_slope_is_per_sample():
     assert slope([0, 2, 4, 6, 100]) == 2
+
+
+def test_the_heap_is_measured_without_pages_of_rows():
+    histogram = """ num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:            58            700  [J (java.base@17.0.15)
+   2:           240            200  [B (java.base@17.0.15)
+   3:             1            100  [[J (java.base@17.0.15)
+Total           299           1000
+"""
+    assert bytes_without_pages(histogram) == 300

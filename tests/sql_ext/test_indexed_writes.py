@@ -355,6 +355,20 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     assert table.on_disk() == table.paths
 
 
+def test_an_idempotent_append_keeps_its_number(spark, by_path, monkeypatch, set_conf):
+    table, path = by_path
+    qbeast(numbers(spark, 100)).save(path)
+    writes = "spark.databricks.delta.write"
+    set_conf(f"{writes}.txnVersion.autoReset.enabled", "true")
+    set_conf(f"{writes}.txnAppId", "nightly")
+    set_conf(f"{writes}.txnVersion", "7")
+    race_once(monkeypatch, lambda: table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'x')"))
+    qbeast(numbers(spark, 10, start=50), "append").save(path)
+    (number,) = [action["txn"] for action in table.actions(table.version) if "txn" in action]
+    assert (number["appId"], number["version"]) == ("nightly", 7)
+    assert table.data.count() == 110
+
+
 def test_an_append_that_races_with_an_overwrite_is_not_read_by_the_new_revision(spark, by_path, monkeypatch):
     """The space of the new revision puts the same values elsewhere, where a filter would not look for them."""
     table, path = by_path

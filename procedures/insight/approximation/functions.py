@@ -7,6 +7,7 @@ sum, and the sum of squares.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -81,21 +82,21 @@ class Value:
         return Value(value, {term: slopes * slope for term, slopes in self.slopes.items()})
 
 
-class Function:
+class Function(ABC):
     """A function of sums."""
 
+    @abstractmethod
     def of(self, sums: Mapping[Term, Floats]) -> Value:
         """Returns value and derivatives.
 
         Args:
             sums: of all rows, per group.
         """
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def terms(self) -> frozenset[Term]:
         """The sums of which it is a function."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

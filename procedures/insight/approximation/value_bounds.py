@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
-from catalog.columns.column_names import FoundColumn, find_stored, physical_name
+from catalog.columns.column_names import FoundColumn, column_of, find_stored
 from catalog.files.file_rows import bounds_of
 from catalog.jvm.query_trees import ExpressionTree, PlanTree
 from catalog.jvm.session import metadata_session
@@ -45,7 +45,7 @@ class TableBounds:
         """
         names = {name.lower() for name in columns}
         found = [
-            FoundColumn((field.name,), (physical_name(field),), field.dataType)
+            column_of(field)
             for field in snapshot.schema.fields
             if field.name.lower() in names and isinstance(field.dataType, NumericType)
         ]

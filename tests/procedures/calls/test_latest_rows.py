@@ -100,6 +100,16 @@ def test_rows_that_a_restore_brings_back_are_compared(spark, new_table):
     assert _rows(table) == [(1, "p", 2, "new"), (2, "p", 1, "a")]
 
 
+def test_keys_are_equal_with_and_without_padding(spark, new_table):
+    """A writer that names the path does not pad CHAR."""
+    table = new_table("c CHAR(4), ts BIGINT")
+    for text, time in (("ab", 1), ("ab  ", 2), ("b", 3)):
+        rows = spark.createDataFrame([(text, time)], "c STRING, ts BIGINT").coalesce(1)
+        rows.write.format("delta").mode("append").save(str(table.path))
+    _compact(table, primary_key=["c"])
+    assert sorted(row.ts for row in table.data.collect()) == [2, 3]
+
+
 def test_a_key_never_loses_its_last_row_to_a_concurrent_delete(spark, new_table):
     table = new_table(KEYED)
     _append(table, (1, "p", 1, "old"), (2, "p", 1, "old"))

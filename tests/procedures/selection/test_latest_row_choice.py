@@ -119,13 +119,13 @@ def test_arguments_that_are_not_accepted(arguments, named):
 def test_only_files_that_were_never_compared_are_new():
     compared = ComparedFiles()
     numbers = np.array([5, 1, 9])
-    assert list(compared.new_among("t", numbers)) == [5, 1, 9]
+    assert list(compared.are_new("t", numbers)) == [True, True, True]
     compared.put("t", numbers)
-    assert list(compared.new_among("t", np.array([9, 7, 1]))) == [7]
-    assert list(compared.new_among("other", numbers)) == [5, 1, 9]
+    assert list(compared.are_new("t", np.array([9, 7, 1]))) == [False, True, False]
+    assert list(compared.are_new("other", numbers)) == [True, True, True]
     for number in range(100):
         compared.put(number, numbers)
-    assert list(compared.new_among("t", numbers)) == [5, 1, 9]
+    assert list(compared.are_new("t", numbers)) == [True, True, True]
 
 
 def test_the_note_counts_and_names_ties():
