@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.columns.column_names import DECLARED_TYPE_KEY
 from catalog.errors import NotSupportedError, UnknownNameError
 
 Field = Mapping[str, Any]
@@ -33,7 +32,7 @@ _ARROW_TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_CHAR = re.compile(r"char\((\d+)\)", re.IGNORECASE)
+_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"char\((\d+)\)", re.IGNORECASE)
 _COLLATIONS = "__COLLATIONS"
 _TYPE_CHANGES = "delta.typeChanges"
 
@@ -132,7 +131,7 @@ def _leaves(fields: Sequence[Field]) -> Iterator[Column]:
 
 def _column(field: Field) -> Column:
     metadata = field.get("metadata", {})
-    char = _CHAR.fullmatch(metadata.get(DECLARED_TYPE_KEY, ""))
+    char = _CHAR.fullmatch(metadata.get(_CHAR_TYPE, ""))
     return Column(
         (field["name"],),
         (stored_name(field),),
