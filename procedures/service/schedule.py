@@ -139,8 +139,13 @@ class Schedule:
         return (*self.strategies, *self.maintenance)
 
     @property
-    def maintenance(self) -> dict[str, Pace]:
-        """How often the service does what in addition to optimizations, in its order; history ages without commits."""
+    def maintenance(self) -> tuple[str, ...]:
+        """The maintenance that the service does in addition to optimizations, in its order."""
+        return tuple(self.maintenance_paces)
+
+    @property
+    def maintenance_paces(self) -> dict[str, Pace]:
+        """How often the service does each maintenance; history ages without commits."""
         paces = {
             # Before reclamation, which shortens the log.
             INSIGHTS: None if self.insights is None else self.insights.pace,

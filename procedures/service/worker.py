@@ -134,7 +134,7 @@ class Worker:
         """Returns the maintenance that is due."""
         if now < self.maintains_at:
             return ()
-        return self._last_runs.due(self.schedule.maintenance, now, self.version or 0)
+        return self._last_runs.due(self.schedule.maintenance_paces, now, self.version or 0)
 
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import re
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -133,14 +134,10 @@ def _heap_bytes(spark: SparkSession) -> int:
 
     Running tasks and broadcasts keep rows in such arrays, of up to 64 MB each, now more of them and now fewer.
     """
-    jvm, gateway = spark._jvm, spark.sparkContext._gateway
-    assert jvm is not None
-    assert gateway is not None
-    given, types = gateway.new_array(jvm.java.lang.Object, 1), gateway.new_array(jvm.java.lang.String, 1)
-    given[0], types[0] = gateway.new_array(jvm.java.lang.String, 0), "[Ljava.lang.String;"
-    command = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    return bytes_without_pages(server.invoke(command, "gcClassHistogram", given, types))
+    system, process = spark._jvm.java.lang.System, spark._jvm.java.lang.ProcessHandle.current()
+    jcmd = Path(system.getProperty("java.home")) / "bin" / "jcmd"
+    command = [str(jcmd), str(process.pid()), "GC.class_histogram"]
+    return bytes_without_pages(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def bytes_without_pages(histogram: str) -> int:
