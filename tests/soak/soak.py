@@ -122,8 +122,11 @@ def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> tuple[B
     service.start()
     for thread in threads:
         thread.start()
-    watch(soak, resources, minutes)
-    soak.ended.set()
+    try:
+        watch(soak, resources, minutes)
+    finally:
+        # An error must not leave the threads running.
+        soak.ended.set()
     for thread in threads:
         thread.join()
     service.stop()
