@@ -76,6 +76,8 @@ def _nothing(*_: object) -> None:
 # -------------------------------------------------------------------------------------------------------------- Delta
 
 _DELTA = {
+    # Its default of 50 is for large logs, and each query would have 50 tasks for each of its tables.
+    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
