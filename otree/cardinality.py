@@ -1,11 +1,32 @@
-"""Whether rows have enough different weights to be sampled and split."""
+"""Whether rows have enough different weights, and weights of all kinds, to be sampled and split."""
 
 from dataclasses import dataclass
 
+WEIGHT_PARTS = 64
+"""Parts of the range of weights that are looked at, all of the same length."""
+# If weights are random, one of 64 parts of this many weights each is empty once in 10^12 tables.
+_WEIGHTS_OF_A_PART = 32
 # With fewer weights than this, a sample of a per mille is nothing, or more than it should be.
 _FINE_ENOUGH = 1_000
 # With fewer rows per weight than this, the weights stand for their rows.
 _SHARED = 10
+
+
+def has_gaps(parts: int, distinct_weights: int) -> bool:
+    """Say whether there are parts of the range of weights from which random weights would not all be missing.
+
+    With few weights, longer parts are looked at.
+
+    Args:
+        parts: A bit for each of the ``WEIGHT_PARTS`` parts that has a weight, the lowest one for the lowest weights.
+        distinct_weights: Number of different weights, exact or estimated.
+    """
+    length = WEIGHT_PARTS
+    while length > 1 and distinct_weights * length >= 2 * WEIGHT_PARTS * _WEIGHTS_OF_A_PART:
+        length //= 2
+    return distinct_weights > 0 and any(
+        not parts >> first & (1 << length) - 1 for first in range(0, WEIGHT_PARTS, length)
+    )
 
 
 @dataclass(frozen=True)
@@ -18,10 +39,13 @@ class WeightCardinality:
     Attributes:
         rows: Number of rows.
         distinct_weights: Number of different weights among them, exact or estimated.
+        has_gaps: Whether weights of some parts of their range are missing, as in a sample that was stored as a table.
+            Samples and splits by weight of such rows have any size.
     """
 
     rows: int
     distinct_weights: int
+    has_gaps: bool = False
 
     def is_low(self, desired_cube_size: int) -> bool:
         """Say whether samples are coarse, or cubes must exceed their size, because rows share weights.

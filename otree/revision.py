@@ -86,7 +86,11 @@ class Revision:
 
     def to_json(self) -> str:
         """Return the text of the revision's table property."""
-        counted = {} if self.weights is None else {"use.weights": [self.weights.distinct_weights, self.weights.rows]}
+        counted: dict[str, object] = {}
+        if self.weights is not None:
+            counted["use.weights"] = [self.weights.distinct_weights, self.weights.rows]
+            if self.weights.has_gaps:
+                counted["use.weightsHaveGaps"] = True
         return format_json.write(
             {
                 "revisionID": self.revision_id,
@@ -120,16 +124,16 @@ class Revision:
             transformations=tuple(
                 transformation_from_json(format_json.as_object(item, "transformations")) for item in transformations
             ),
-            weights=_weights(node.get("use.weights")),
+            weights=_weights(node.get("use.weights"), node.get("use.weightsHaveGaps")),
         )
 
 
-def _weights(node: object) -> WeightCardinality | None:
+def _weights(node: object, has_gaps: object) -> WeightCardinality | None:
     """Distinct weights and rows; None for anything else, since a value for display only must not stop a reader."""
     counts = node if isinstance(node, list) else []
     if len(counts) != 2 or not all(type(count) is int and count >= 0 for count in counts):
         return None
-    return WeightCardinality(rows=counts[1], distinct_weights=counts[0])
+    return WeightCardinality(rows=counts[1], distinct_weights=counts[0], has_gaps=has_gaps is True)
 
 
 def staging_of(first: Revision) -> Revision:

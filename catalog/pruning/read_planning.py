@@ -35,6 +35,8 @@ class SampleReason(str, Enum):
     """A projection or filter below the sample is non-deterministic."""
     SAMPLE_OF_SAMPLE = "SAMPLE_OF_SAMPLE"
     """A sample or a filter on a hash is below the sample: the same weights would be selected again."""
+    WEIGHTS_WITH_GAPS = "WEIGHTS_WITH_GAPS"
+    """The table was made from a sample or a split: parts of the range of weights have no row."""
     WITH_REPLACEMENT = "WITH_REPLACEMENT"
     """The sample is with replacement."""
     CACHED = "CACHED"
@@ -97,6 +99,10 @@ def plan_sample(configuration: str, lower: float, upper: float) -> str:
         return refused_sample(SampleReason.INDEX_UNREADABLE, str(revision))
     if revision is None or not revision.transformations:
         return refused_sample(SampleReason.NOT_INDEXED, "the table has no indexed file yet")
+    if _has_gaps(configuration):
+        return refused_sample(
+            SampleReason.WEIGHTS_WITH_GAPS, "the rows were selected by their weights when they were written"
+        )
     weights = WeightRange.of_sample(lower, upper)
     if weights is None:
         weights = WeightRange(MAX_WEIGHT, MIN_WEIGHT)  # no row
@@ -116,10 +122,12 @@ class SampleFacts:
     Attributes:
         columns: columns whose hash is the weight, by their stored names.
         coarse: why the size of a sample can differ much from its fraction; None if there is no known reason.
+        has_gaps: whether parts of the range of weights have no row, so that a sample says nothing about the others.
     """
 
     columns: tuple[str, ...]
     coarse: str | None
+    has_gaps: bool
 
 
 def sample_facts(configuration: str) -> SampleFacts | None:
@@ -133,7 +141,16 @@ def sample_facts(configuration: str) -> SampleFacts | None:
         return None
     weights = revision.weights
     low = weights is not None and weights.is_low(revision.desired_cube_size)
-    return SampleFacts(revision.columns, weights.message if weights is not None and low else None)
+    message = weights.message if weights is not None and low else None
+    return SampleFacts(revision.columns, message, _has_gaps(configuration))
+
+
+def _has_gaps(configuration: str) -> bool:
+    """Whether rows of the table were selected by the weights that they have in the newest revision."""
+    index = _index(configuration)
+    columns = index.newest.columns if isinstance(index.newest, Revision) else None
+    alike = (revision.weights for revision in index.revisions.values() if revision.columns == columns)
+    return any(weights is not None and weights.has_gaps for weights in alike)
 
 
 def plan_read(configuration: str, condition: IndexCondition) -> str | None:

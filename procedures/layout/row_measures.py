@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, DataType, DateType, StringType, Timest
 from catalog.jvm.observed_rows import collect_observed
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.snapshot import TableSnapshot
-from otree.cardinality import WeightCardinality
+from otree.cardinality import WEIGHT_PARTS, WeightCardinality, has_gaps
 from otree.growth import CELL_BITS, PlacedRows
 from otree.revision import Revision
 from otree.transformation import ColumnStats, DeclaredStats
@@ -42,6 +42,8 @@ _ROWS = "rows"
 _NUMERIC_QUANTILES = 65
 _STRING_QUANTILES = 257
 _RELATIVE_ERROR = 0.005
+# Bits of a weight that do not tell its part of the range.
+_PART_BITS = 33 - WEIGHT_PARTS.bit_length()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,15 @@ class RowSample:
         """Weights and cells, as the growth of a tree takes them."""
         cells = np.asarray(self.table.column("cell").to_numpy(), np.int64)
         return PlacedRows(self.weights, cells, self.depth, self.rows / max(len(cells), 1))
+
+    @property
+    def cardinality(self) -> WeightCardinality:
+        """The number of all rows, what is known of their weights."""
+        found = np.unique(self.weights)
+        parts = 0
+        for part in np.unique(found >> _PART_BITS) + WEIGHT_PARTS // 2:
+            parts |= 1 << int(part)
+        return WeightCardinality(self.rows, self.distinct_weights, has_gaps(parts, len(found)))
 
     @property
     def distinct_weights(self) -> int:
@@ -192,9 +203,12 @@ def measure_columns(
     estimated = [
         needs_quantiles(t, spaces.get(t)) and d.quantiles is None for t, d in zip(transformers, declared, strict=True)
     ]
+    weight = F.hash(*[F.col(name) for name in columns])
+    part = F.shiftright(weight, _PART_BITS) + F.lit(WEIGHT_PARTS // 2)
     aggregates = [
         F.count(F.lit(1)).alias("rows"),
-        F.approx_count_distinct(F.hash(*[F.col(name) for name in columns])).alias("weights"),
+        F.approx_count_distinct(weight).alias("weights"),
+        F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), part)).alias("parts"),
     ]
     for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
         if not transformer.data_facts.span:
@@ -219,7 +233,8 @@ def measure_columns(
         )
         for i, said in enumerate(declared)
     )
-    return RowMeasures(stats, WeightCardinality(measures["rows"], measures["weights"]))
+    missing = has_gaps(measures["parts"] or 0, measures["weights"])
+    return RowMeasures(stats, WeightCardinality(measures["rows"], measures["weights"], missing))
 
 
 def measure_rows(
@@ -253,7 +268,7 @@ def measure_rows(
     sample, known = sample_of(rows, expected, columns_of(spark, snapshot, latest), file_share, facts)
     # No quantiles are estimated, as none are needed; an empty tuple says so.
     stats = tuple(ColumnStats(known.get(f"min{i}"), known.get(f"max{i}"), (), said) for i, said in enumerate(declared))
-    return RowMeasures(stats, WeightCardinality(sample.rows, sample.distinct_weights), sample)
+    return RowMeasures(stats, sample.cardinality, sample)
 
 
 def _may_join(snapshot: TableSnapshot, configuration: IndexConfiguration, latest: Revision) -> bool:

@@ -95,6 +95,8 @@ class LayoutRewrite:
             return MeasuredRows(data, snapshot, None, RevisionChoice(snapshot.revisions[group.revision_id], {}))
         share = configuration.target_file_bytes / max(group.bytes, 1)
         measures = measure_rows(data, snapshot, configuration, group.rows, share)
+        if _may_be_a_band(group, snapshot, configuration):
+            measures = replace(measures, weights=replace(measures.weights, has_gaps=False))
         choice = self._choice(snapshot, measures, snapshot) if measures.weights.rows else None
         return MeasuredRows(data, snapshot, measures, choice)
 
@@ -204,6 +206,13 @@ class LayoutRewrite:
             target = target_in_revision(session, snapshot, revision, replaced, data, expected, share)
             return replace(target, weight_span=group.weight_span, sample_fractions=configuration.sample_fractions)
         return target_for_new_rows(session, snapshot, configuration, revision, {}, rows.measures, data, size, replaced)
+
+
+def _may_be_a_band(group: Relayout, snapshot: TableSnapshot, configuration: IndexConfiguration) -> bool:
+    """Whether rows may have been put into their files by the weights that they have in the new revision, too."""
+    columns = tuple(transformer.column for transformer in configuration.transformers)
+    same = any(revision.columns == columns for revision in snapshot.revisions.values() if not revision.is_staging)
+    return same and any(file.level >= 0 for file in group.files)
 
 
 def _has_configuration(snapshot: TableSnapshot, former: TableSnapshot, properties: Mapping[str, str]) -> bool:

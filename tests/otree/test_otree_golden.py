@@ -5,7 +5,7 @@ import json
 import pytest
 
 from otree.block import Block, blocks_from_json, blocks_to_json
-from otree.cardinality import WeightCardinality
+from otree.cardinality import WeightCardinality, has_gaps
 from otree.errors import IndexFormatError
 from otree.revision import Revision, configuration_of, last_revision_id, staging_of, stored_revisions
 from otree.transformation import ColumnStats, LegacyZeroTransformation, Transformation
@@ -158,6 +158,26 @@ def test_deprecated_histograms_are_refused_by_name():
     text = _revision([PAIRS[9]]).replace("CDFStringQuantilesTransformer", "StringHistogramTransformer")
     with pytest.raises(IndexFormatError, match="StringHistogramTransformer"):
         Revision.from_json(text)
+
+
+EVERY_PART = (1 << 64) - 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "distinct", "gaps"),
+    [
+        (EVERY_PART, 1_000_000, False),
+        (EVERY_PART & ~1, 1_000_000, True),
+        (EVERY_PART & ~1, 2047, False),  # 32 parts of twice the length have weights
+        (EVERY_PART & ~3, 2047, True),
+        (0x7F, 200, True),  # a sample of 10 % of 2,000 rows
+        ((1 << 32) - 1, 64, True),
+        ((1 << 32) - 1, 63, False),  # too few to tell
+        (0, 0, False),
+    ],
+)
+def test_gaps_in_the_range_of_weights(parts, distinct, gaps):
+    assert has_gaps(parts, distinct) == gaps
 
 
 @pytest.mark.parametrize(

@@ -128,3 +128,13 @@ def test_counted_weights_are_kept_and_never_needed() -> None:
         other = Revision.from_json(json.dumps({**SOUND, "use.weights": odd}))
         assert other == revision
         assert (other.weights is not None) == (odd in ([0, 0], [10**400, 10**401]))
+
+
+def test_gaps_of_the_weights_are_kept() -> None:
+    revision = Revision.from_json(json.dumps({**SOUND, "use.weightsHaveGaps": True}))
+    assert revision.weights == WeightCardinality(rows=100, distinct_weights=3, has_gaps=True)
+    assert json.loads(revision.to_json())["use.weightsHaveGaps"] is True
+    for odd in (False, None, 1, "true"):
+        other = Revision.from_json(json.dumps({**SOUND, "use.weightsHaveGaps": odd}))
+        assert other.weights == WeightCardinality(rows=100, distinct_weights=3)
+        assert "use.weightsHaveGaps" not in json.loads(other.to_json())

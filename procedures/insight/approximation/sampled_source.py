@@ -22,6 +22,8 @@ from procedures.insight.approximation.source_columns import columns_of, conditio
 
 WEIGHT = "__use_weight"
 GROUP = "__use_group"
+# The weight of a row is this function of its indexed columns.
+_WEIGHT_FUNCTION = "Murmur3Hash"
 _PASSING = frozenset({"SubqueryAlias", "View", "ResolvedHint"})
 _ROW_BY_ROW = frozenset({"Project", "Filter", *_PASSING})
 # The sides of a join from which each row contributes on its own.
@@ -96,6 +98,11 @@ class SampledSource:
             raise not_supported(f"The column {hidden[0]}", "Use columns of the schema.")
         facts = sample_facts(scan.configuration)
         assert facts is not None
+        if facts.has_gaps:
+            raise not_supported(
+                f"A query over {scan.counts['table']}, whose rows were selected by a sample or split,",
+                "Index other columns with use.index, or run the query as it is.",
+            )
         columns = tuple(_name(scan, column) for column in facts.columns)
         source = cls(spark, query, relation, scan, columns, facts.coarse)
         source._check(query.source)
@@ -231,6 +238,8 @@ def _check_expressions(spark: SparkSession, query: AggregateQuery) -> None:
         for expression in node.expressions:
             if not expression.is_deterministic:
                 raise not_supported(f"{expression.sql}, which is not deterministic,", "Use deterministic functions.")
+            if _WEIGHT_FUNCTION in expression.kinds:
+                raise not_supported(f"{expression.sql}, by which samples are taken,", "Use xxhash64 instead of hash.")
         for subquery in node.subquery_plans:
             if any(_is_indexed(scan) for leaf in _leaves(subquery) for scan in _scans(spark, leaf)):
                 raise not_supported("A subquery over an indexed table", _INSTEAD)

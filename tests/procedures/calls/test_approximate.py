@@ -218,6 +218,7 @@ def test_types_that_are_not_numbers(spark, table):
         ("SELECT avg(a.id) FROM {t} a JOIN {t} b USING (id)", "several indexed tables"),
         ("SELECT avg(id) FROM {t} WHERE id IN (SELECT id FROM {t})", "A subquery over an indexed table"),
         ("SELECT avg(id) FROM {t} WHERE rand() < 0.5", "not deterministic"),
+        ("SELECT avg(id) FROM {t} WHERE hash(k, `the value`) < 0", "Use xxhash64"),
         ("SELECT count(zone) FROM {c} LEFT JOIN {t} USING (city)", "LEFT OUTER JOIN"),
         ("SELECT _metadata.file_name, count(*) FROM {t} GROUP BY 1", "_metadata"),
         ("SELECT city COLLATE UTF8_LCASE c, count(*) FROM {t} GROUP BY 1", "COLLATE"),
