@@ -29,6 +29,11 @@ class KeyOrder:
     order: FoundColumn
 
     @property
+    def stored(self) -> tuple[str, ...]:
+        """Stored names of the key's columns and of the order, which stay when columns are renamed."""
+        return (*(column.stored for column in self.key), self.order.stored)
+
+    @property
     def names(self) -> list[str]:
         """Those of ``columns`` that are the key."""
         return [f"key{i}" for i in range(len(self.key))]

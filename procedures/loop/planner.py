@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.insights.recorded_scans import RecordedScans, recorded_scans
 from catalog.jvm.session import described_jobs
 from catalog.properties.checks import described
@@ -23,6 +23,13 @@ from procedures.loop.quiet_period import QuietPeriod
 from procedures.selection.revision_rewrite import former_index_note
 from procedures.selection.unindexed_files import NAME as UNINDEXED_FILES
 
+SnapshotCheck = Callable[[TableSnapshot], None]
+"""Raises if a run must not go on in a version."""
+
+
+def any_snapshot(_: TableSnapshot) -> None:
+    """See ``SnapshotCheck``."""
+
 
 class TablePlanner:
     """Plans with the strategies of one run; see ``interfaces.Planner``.
@@ -35,12 +42,22 @@ class TablePlanner:
         table: the table.
         settings: what the run was asked to do.
         quiet: which files are left alone; none when left out.
+        check: is called with each version that is planned on, and raises if the run must not go on.
     """
 
-    def __init__(self, table: ManagedTable, settings: OptimizeSettings, quiet: QuietPeriod | None = None) -> None:
+    def __init__(
+        self,
+        table: ManagedTable,
+        settings: OptimizeSettings,
+        quiet: QuietPeriod | None = None,
+        check: SnapshotCheck = any_snapshot,
+    ) -> None:
         self._table = table
         self._settings = settings
         self.quiet = quiet
+        self._check = check
+        # Of the first version.
+        self._table_id: str | None = None
         self._named_paths: tuple[str, ...] | None = None
         # What each strategy could choose from when it was asked first.
         self._first: dict[str, TableFiles] = {}
@@ -56,9 +73,14 @@ class TablePlanner:
                 table did not have when the run began, or ``where`` a column that it does not have.
             InvalidArgumentError: ``where`` is no condition over the table's columns, or a strategy yields something
                 that is neither a group nor a sentence.
+            ConcurrentChangeError: the table was replaced since the first plan, or the check refuses the version.
         """
         table, settings = self._table, self._settings
         snapshot = table.snapshot()
+        self._table_id = self._table_id or snapshot.table_id
+        if snapshot.table_id != self._table_id:
+            raise ConcurrentChangeError(f"{table.name} was replaced by another table during the run, which ends.")
+        self._check(snapshot)
         _check_index(table, snapshot, settings)
         _check_revisions(snapshot, settings)
         with described_jobs(table.spark, f"USE optimize: planning {table.name}"):

@@ -21,7 +21,7 @@ from procedures.loop.group_runs import SparkThreads
 from procedures.loop.interfaces import OptimizerParts
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.loop.optimizer import Limits, Optimizer
-from procedures.loop.planner import TablePlanner
+from procedures.loop.planner import SnapshotCheck, TablePlanner, any_snapshot
 from procedures.loop.progress import Progress
 from procedures.loop.quiet_period import QuietPeriod
 from procedures.loop.report import OptimizeRow
@@ -91,7 +91,9 @@ class TableEvents:
         event_store.record_failure(self.table, event, error, self.clock)
 
 
-def planner_of(table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock) -> TablePlanner:
+def planner_of(
+    table: ManagedTable, settings: OptimizeSettings, run: Run, clock: Clock, check: SnapshotCheck = any_snapshot
+) -> TablePlanner:
     """The planner of a run by the strategies of its settings.
 
     Args:
@@ -99,9 +101,10 @@ def planner_of(table: ManagedTable, settings: OptimizeSettings, run: Run, clock:
         settings: what to do.
         run: the run.
         clock: the time.
+        check: see ``TablePlanner``.
     """
     quiet = QuietPeriod(table, settings.quiet_millis, run, clock) if settings.quiet_millis else None
-    return TablePlanner(table, settings, quiet)
+    return TablePlanner(table, settings, quiet, check)
 
 
 def optimizer_of(
@@ -112,6 +115,7 @@ def optimizer_of(
     app: Application | None = None,
     stored_plan: StoredPlanRun | None = None,
     spend: Callable[[int], Stop | None] | None = None,
+    check: SnapshotCheck = any_snapshot,
 ) -> Optimizer:
     """The optimizer of a table, in the caller's session.
 
@@ -123,12 +127,13 @@ def optimizer_of(
         app: whose runs and clock it uses; the application of the process when left out.
         stored_plan: the plan that is executed; strategies choose the groups when left out.
         spend: see ``OptimizerParts``.
+        check: see ``TablePlanner``.
     """
     spark = table.spark
     app = app or application()
     clock = app.clock
     context = RewriteContext(run.trigger, run.parameters, observe, clock)
-    planner = planner_of(table, settings, run, clock)
+    planner = planner_of(table, settings, run, clock, check)
     quiet = planner.quiet
     rewrite_group = partial(rewrite, table) if stored_plan is None else stored_plan.rewrite
     parts = OptimizerParts(
@@ -156,10 +161,11 @@ def optimize(
     observe: StepObserver = ignore_step,
     app: Application | None = None,
     spend: Callable[[int], Stop | None] | None = None,
+    check: SnapshotCheck = any_snapshot,
 ) -> list[OptimizeRow]:
     """Optimizes a table; see ``Optimizer.optimize`` and, for the parameters, ``optimizer_of``."""
     if settings.plan is None:
-        return optimizer_of(table, settings, run, observe, app, spend=spend).optimize()
+        return optimizer_of(table, settings, run, observe, app, spend=spend, check=check).optimize()
     stored_plan = StoredPlanRun.of(table, settings, run, (app or application()).clock)
     if not settings.dry_run:
         # Claims of groups are files below the table.

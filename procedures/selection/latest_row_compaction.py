@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
-from catalog.errors import NotSupportedError
+from catalog.errors import ConcurrentChangeError, NotSupportedError
 from catalog.files.file_table import Integers
 from catalog.quantities import size_text
 from catalog.settings.setting import Setting, choice
@@ -174,10 +174,12 @@ class LatestRowCompaction(Strategy):
         snapshot, options = table.snapshot, settings.options
         key, order_by = ((name, options[name]) for name in (PRIMARY_KEY.name, ORDER_BY.name))
         order = key_order(snapshot.schema, key, order_by)
+        if order.stored != key_order(table.first.snapshot.schema, key, order_by).stored:
+            raise ConcurrentChangeError("The columns of the key or of its order were renamed during the run.")
         if snapshot.configuration.get(_APPEND_ONLY, "false").lower() == "true":
             raise NotSupportedError(f"No row may be removed from a table with {_APPEND_ONLY} = true.")
         ties = options[TIES.name]
-        compared = snapshot.location, snapshot.table_id, tuple(c.stored for c in order.key), order.order.stored, ties
+        compared = snapshot.location, snapshot.table_id, order.stored, ties
         numbers, versions = numbers_of(snapshot)
         new = numbers[_COMPARED.are_new(compared, versions)]
         if not len(new):

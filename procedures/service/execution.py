@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from catalog.errors import ConcurrentChangeError
 from catalog.history.events import OPERATION
 from catalog.insights.consumption import newest_record, trim_scans
 from catalog.insights.ingestion import record_commits
@@ -26,6 +28,7 @@ from catalog.settings.session_settings import PROGRESS
 from catalog.state.fleet_ledger import LEDGER_FOLDER, FleetLedger
 from catalog.state.suspension import is_suspended
 from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from procedures.declare.runs import Run
 from procedures.fleet.appraisal import Appraisal, appraise, record_outcome
 from procedures.fleet.budget import RunBudget
@@ -42,7 +45,15 @@ from procedures.loop.table_optimizer import optimize
 from procedures.process.application import Application
 from procedures.service.column_choice import look_at_columns
 from procedures.service.health_alerts import look
-from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, LOG_CONSOLIDATION, RECLAMATION, Schedule
+from procedures.service.schedule import (
+    COLUMN_CHOICE,
+    HEALTH_CHECK,
+    INSIGHTS,
+    LOG_CONSOLIDATION,
+    RECLAMATION,
+    Schedule,
+    schedule_of,
+)
 from procedures.service.service_metrics import RunTotals
 
 # Reasons without a strategy on which an owner can act.
@@ -166,6 +177,21 @@ class Engine(Protocol):
         ...
 
 
+def _check_properties(schedule: Schedule, snapshot: TableSnapshot) -> None:
+    """Refuses to remove anything by properties that the table has no longer, as after it was made anew.
+
+    Raises:
+        ConcurrentChangeError: the properties are others than those that the schedule comes from.
+    """
+    if not schedule.removes:
+        return
+    newest = schedule_of(snapshot.settings)
+    if not isinstance(newest, Schedule) or newest.parameters != schedule.parameters:
+        raise ConcurrentChangeError(
+            "The properties of the table were changed; the run ends, and the next one follows them."
+        )
+
+
 class SparkEngine:
     """The engine of a service, which works in the session of the service.
 
@@ -186,9 +212,10 @@ class SparkEngine:
     def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """See ``Engine.run``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
-        table = ManagedTable.find(self._spark, run.table)
+        table = self._table(run)
+        check = partial(_check_properties, schedule)
         try:
-            rows = optimize(table, turn.settings(schedule), run, app=self._app, spend=turn.budget.spend)
+            rows = optimize(table, turn.settings(schedule), run, app=self._app, spend=turn.budget.spend, check=check)
         finally:
             if turn.appraisal is not None:
                 record_outcome(table, turn.appraisal, run.committed_bytes, self._app.clock.now())
@@ -200,7 +227,7 @@ class SparkEngine:
         """See ``Engine.appraise``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
         settings = schedule.settings().within(group_bytes)
-        return appraise(ManagedTable.find(self._spark, run.table), settings, run, self._app.clock)
+        return appraise(self._table(run), settings, run, self._app.clock)
 
     def read_since(self, location: str, since: int) -> bool:
         """See ``Engine.read_since``; lists a folder and reads no table."""
@@ -219,11 +246,11 @@ class SparkEngine:
             RetentionError: another engine has set a retention below that of Delta.
         """
         prepare_thread(self._spark, pool)
-        table = ManagedTable.find(self._spark, run.table)
+        table = self._table(run)
         if name == INSIGHTS and schedule.insights is not None:
             self._keep_insights(table, schedule.insights)
         if name == RECLAMATION and schedule.retention is not None:
-            return self._reclaim(table, run, schedule.retention)
+            return self._reclaim(table, run, schedule, schedule.retention)
         if name == LOG_CONSOLIDATION:
             modes = tuple(mode for mode in MODES if mode.name in DEFAULT_MODES)
             consolidate_log(table, LogRequest(modes, trigger=run.trigger, measures=False))
@@ -242,8 +269,20 @@ class SparkEngine:
         if insights.scans is not None:
             trim_scans(table, insights.scans, now)
 
-    def _reclaim(self, table: ManagedTable, run: Run, retention: RetentionPolicy) -> bool:
+    def _table(self, run: Run) -> ManagedTable:
+        """Finds the table of a run.
+
+        Raises:
+            ConcurrentChangeError: another table has its name now.
+        """
+        table = ManagedTable.find(self._spark, run.table)
+        if table.location != run.location:
+            raise ConcurrentChangeError(f"{run.table} is another table now; the run ends.")
+        return table
+
+    def _reclaim(self, table: ManagedTable, run: Run, schedule: Schedule, retention: RetentionPolicy) -> bool:
         snapshot = table.snapshot()
+        _check_properties(schedule, snapshot)
         floor, now = snapshot.retention_hours, self._app.clock.now()
         check_retention(snapshot.settings)
         ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.settings)

@@ -31,6 +31,7 @@ from procedures.declare.option import option_value
 from procedures.declare.signature import Parameter
 from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.selection import strategies, strategy
+from procedures.selection.latest_row_compaction import NAME as LATEST_ROW_COMPACTION
 from procedures.selection.revision_rewrite import NAME as REVISION_REWRITE
 
 RECLAMATION, LOG_CONSOLIDATION, HEALTH_CHECK = "Reclamation", "LogConsolidation", "HealthCheck"
@@ -155,6 +156,11 @@ class Schedule:
             COLUMN_CHOICE: None if self.column_choice is None else self.column_choice.pace,
         }
         return {name: pace for name, pace in paces.items() if pace is not None}
+
+    @property
+    def removes(self) -> bool:
+        """Whether rows or former versions are removed, as the properties of the table ask for."""
+        return self.retention is not None or LATEST_ROW_COMPACTION in self.strategies
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""

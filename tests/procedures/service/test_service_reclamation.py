@@ -85,8 +85,8 @@ def test_a_failure_is_shown_and_tried_again_after_the_interval():
 
 
 def test_a_reclamation_that_is_asked_to_stop_is_not_done(monkeypatch):
-    snapshot = SimpleNamespace(retention_hours=168.0, settings={})
-    table = SimpleNamespace(snapshot=lambda: snapshot)
+    snapshot = SimpleNamespace(retention_hours=168.0, settings=KEEPS)
+    table = SimpleNamespace(snapshot=lambda: snapshot, location="file:/t")
     monkeypatch.setattr(execution, "prepare_thread", lambda spark, pool: None)
     monkeypatch.setattr(execution, "ManagedTable", SimpleNamespace(find=lambda spark, name: table))
     during = []
