@@ -28,6 +28,8 @@ RECLAIMED_FILE = "reclaimed.json"
 _NAME = re.compile(r"(\d{19})-(.+)\.json", re.ASCII)
 _PLAIN_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _MOST_VERSION = 2**63 - 1
+# By as much may clocks differ.
+_CLOCK_MILLIS = 3_600_000
 _ADVICE = "Time travel to versions that were reclaimed fails with an error of Delta. The next purge replaces the file."
 
 
@@ -66,11 +68,22 @@ def oldest_left(table: ManagedTable, table_id: str) -> int:
     return _oldest_left(table, table_id)[0]
 
 
-def _oldest_left(table: ManagedTable, table_id: str) -> tuple[int, ProtectionError | None]:
-    """The oldest version left according to all records that can be read, and the error about one that cannot."""
+def _oldest_left(
+    table: ManagedTable, table_id: str, committed: int | None = None
+) -> tuple[int, ProtectionError | None]:
+    """The oldest version left according to all records that can be read, and the error about one that cannot.
+
+    Args:
+        table: the table.
+        table_id: Delta's metadata id of the newest version.
+        committed: when the version was committed that is asked for. Records of other ids count if they are not older:
+            CREATE OR REPLACE gives a table another id, and its versions go on.
+    """
     unreadable, found = None, []
     try:
         found = _recorded(table, table_id)
+        if committed is not None:
+            found += _recorded_since(table, table_id, committed - _CLOCK_MILLIS)
     except (Py4JError, PySparkException, OSError) as error:
         unreadable = ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FOLDER}", access_problem(error))
         logger.warning("%s/%s: %s. %s", table.state_folder, RECLAIMED_FOLDER, access_problem(error), _ADVICE)
@@ -86,6 +99,20 @@ def _recorded(table: ManagedTable, table_id: str) -> list[int]:
     """The oldest versions left that reclamations of a table have recorded."""
     names = map(_NAME.fullmatch, table.list_state(RECLAIMED_FOLDER))
     return [int(name[1]) for name in names if name is not None and name[2] == _key(table_id)]
+
+
+def _recorded_since(table: ManagedTable, table_id: str, time: int) -> list[int]:
+    """The oldest versions left that were recorded under other ids since a time, epoch milliseconds."""
+    found = []
+    for name in table.list_state(RECLAIMED_FOLDER):
+        named = _NAME.fullmatch(name)
+        if named is None or named[2] == _key(table_id):
+            continue
+        record = read(table, f"{RECLAIMED_FOLDER}/{name}", parse_reclaimed, _ADVICE)
+        # The name says everything but the time.
+        if record is not None and (isinstance(record, Unreadable) or record.at >= time):
+            found.append(int(named[1]))
+    return found
 
 
 def _key(table_id: str) -> str:
@@ -129,7 +156,9 @@ def _forget_before(table: ManagedTable, table_id: str, oldest: int) -> None:
         logger.info("Records of earlier reclamations stay in %s (%s)", table.state_folder, access_problem(error))
 
 
-def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str | None = None) -> None:
+def check_not_reclaimed(
+    table: ManagedTable, version: int | None, besides: str | None = None, committed: int | None = None
+) -> None:
     """Refuses a version that was reclaimed.
 
     Args:
@@ -137,12 +166,14 @@ def check_not_reclaimed(table: ManagedTable, version: int | None, besides: str |
         version: the version; None for a time before the log begins.
         besides: name of a protection that does not count, because it is being made. It needs certainty: without it, a
             version passes if nobody can tell.
+        committed: when the version was committed, epoch milliseconds; without it, records count that were made since
+            the table was last replaced.
 
     Raises:
         VersionError: it was reclaimed.
         ProtectionError: with ``besides``, a file cannot be read.
     """
-    oldest, unreadable = _oldest_left(table, table.state().facts().table_id)
+    oldest, unreadable = _oldest_left(table, table.state().facts().table_id, committed)
     if unreadable is not None and besides is not None:
         raise unreadable
     if oldest == 0 or (version is not None and version >= oldest):

@@ -97,7 +97,7 @@ def protect(call: Call, table: TableName, version: Annotated[int, Constraint(lea
     try:
         # A purge that began before the file was written has recorded which versions it ends. One that begins later
         # sees the file. The files are looked at again for other vacuums.
-        check_not_reclaimed(found, version, besides=name)
+        check_not_reclaimed(found, version, besides=name, committed=versions.time_of(version))
         total = _own_files(versions, version, newest, tasks)
     except BaseException:
         protection.unprotect(found, name)

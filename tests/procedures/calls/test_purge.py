@@ -292,6 +292,28 @@ def test_a_protection_that_is_made_during_a_purge(new_table, monkeypatch):
     assert at(table, 5) == rows[5]
 
 
+def test_a_protection_that_is_made_after_the_table_was_replaced(spark, new_table, monkeypatch):
+    """CREATE OR REPLACE gives the table another id while a vacuum deletes files of versions that went before."""
+    table = new_table("id BIGINT")
+    for first in (0, 100, 200):
+        table.sql(f"INSERT OVERWRITE {{t}} SELECT id + {first} FROM range(10)")
+    real = vacuum_run.record_reclaimed
+
+    def replace_after(*given):
+        monkeypatch.setattr(vacuum_run, "record_reclaimed", real)
+        oldest = real(*given)
+        table.sql("CREATE OR REPLACE TABLE {t} (id BIGINT) USING delta")
+        with pytest.raises(sql_ext.UseError, match="was reclaimed"):
+            protect(table, 1, "late")
+        return oldest
+
+    monkeypatch.setattr(vacuum_run, "record_reclaimed", replace_after)
+    sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0, force=True).collect()
+    assert protections(table.managed) == ()
+    # Versions of the new table are not concerned.
+    protect(table, table.version, "kept")
+
+
 class HeldLease(FakeClock):
     """A clock on which another run renews the lease of a table a number of times; later waits last until their end."""
 
