@@ -95,6 +95,18 @@ class ExpressionTree:
         java = java_class(spark, "org.apache.spark.sql.classic.ExpressionUtils").column(self.java)
         return ClassicColumn(java)
 
+    # -------------------------------------------------------------------------------- an InSubquery
+
+    @property
+    def values(self) -> tuple[ExpressionTree, ...]:
+        """What is compared with the rows of the subquery."""
+        return tuple(map(ExpressionTree, _items(self.java.values())))
+
+    @property
+    def query(self) -> PlanTree:
+        """The subquery."""
+        return PlanTree(self.java.query().plan())
+
     # -------------------------------------------------------------------------- an AggregateExpression
 
     @property

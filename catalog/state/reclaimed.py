@@ -110,7 +110,7 @@ def _recorded_since(table: ManagedTable, table_id: str, time: int) -> list[int]:
             continue
         record = read(table, f"{RECLAIMED_FOLDER}/{name}", parse_reclaimed, _ADVICE)
         # The name says everything but the time.
-        if record is not None and (isinstance(record, Unreadable) or record.at >= time):
+        if isinstance(record, Unreadable) or (isinstance(record, Reclaimed) and record.at >= time):
             found.append(int(named[1]))
     return found
 

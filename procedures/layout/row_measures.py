@@ -25,6 +25,7 @@ from otree.transformation import ColumnStats, DeclaredStats
 from otree.transformer import Transformer, needs_quantiles
 from procedures.layout.index_columns import IndexColumns, columns_of, finite_value
 from procedures.layout.quantile_estimates import numeric_quantiles, string_quantiles
+from procedures.layout.weight_gaps import PART_BITS, WEIGHTS, found_gaps, gap_aggregates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,8 +43,6 @@ _ROWS = "rows"
 _NUMERIC_QUANTILES = 65
 _STRING_QUANTILES = 257
 _RELATIVE_ERROR = 0.005
-# Bits of a weight that do not tell its part of the range.
-_PART_BITS = 33 - WEIGHT_PARTS.bit_length()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,7 @@ class RowSample:
         """The number of all rows, what is known of their weights."""
         found = np.unique(self.weights)
         parts = 0
-        for part in np.unique(found >> _PART_BITS) + WEIGHT_PARTS // 2:
+        for part in np.unique(found >> PART_BITS) + WEIGHT_PARTS // 2:
             parts |= 1 << int(part)
         return WeightCardinality(self.rows, self.distinct_weights, has_gaps(parts, len(found)))
 
@@ -203,12 +202,9 @@ def measure_columns(
     estimated = [
         needs_quantiles(t, spaces.get(t)) and d.quantiles is None for t, d in zip(transformers, declared, strict=True)
     ]
-    weight = F.hash(*[F.col(name) for name in columns])
-    part = F.shiftright(weight, _PART_BITS) + F.lit(WEIGHT_PARTS // 2)
     aggregates = [
         F.count(F.lit(1)).alias("rows"),
-        F.approx_count_distinct(weight).alias("weights"),
-        F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), part)).alias("parts"),
+        *gap_aggregates(F.hash(*[F.col(name) for name in columns])),
     ]
     for i, (transformer, name) in enumerate(zip(transformers, columns, strict=True)):
         if not transformer.data_facts.span:
@@ -233,8 +229,7 @@ def measure_columns(
         )
         for i, said in enumerate(declared)
     )
-    missing = has_gaps(measures["parts"] or 0, measures["weights"])
-    return RowMeasures(stats, WeightCardinality(measures["rows"], measures["weights"], missing))
+    return RowMeasures(stats, WeightCardinality(measures["rows"], measures[WEIGHTS], found_gaps(measures)))
 
 
 def measure_rows(

@@ -18,6 +18,7 @@ from catalog.jvm.skipping_report import SkippingScan, plan_of_data
 from catalog.pruning.read_planning import sample_facts
 from otree.weight import WeightRange
 from procedures.insight.approximation.aggregate_query import AggregateQuery, Input, not_supported
+from procedures.insight.approximation.selected_keys import has_selected_keys
 from procedures.insight.approximation.source_columns import columns_of, conditions_between, definitions_below
 
 WEIGHT = "__use_weight"
@@ -106,6 +107,7 @@ class SampledSource:
         columns = tuple(_name(scan, column) for column in facts.columns)
         source = cls(spark, query, relation, scan, columns, facts.coarse)
         source._check(query.source)
+        source._check_keys()
         return source
 
     @property
@@ -130,6 +132,17 @@ class SampledSource:
         elif node.kind not in _ROW_BY_ROW:
             raise not_supported(f"{node.kind} below the aggregation", _INSTEAD)
         self._check(node.children[below[0]])
+
+    def _check_keys(self) -> None:
+        """Refuses to compare the index columns with keys that a sample or split has selected."""
+        attributes = {attribute.name: attribute for attribute in self.relation.output}
+        columns = [attributes[name] for name in self.columns if name in attributes]
+        if len(columns) == len(self.columns) and has_selected_keys(
+            self.spark, self.query.source, columns, self.definitions
+        ):
+            raise not_supported(
+                f"A query with keys of {self.table} that a sample or split has selected", "Run the query as it is."
+            )
 
     def _contains(self, node: PlanTree) -> bool:
         return node.java == self.relation.java or any(map(self._contains, node.children))

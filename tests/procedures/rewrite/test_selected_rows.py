@@ -68,3 +68,30 @@ def test_bands_are_no_selection(whole, new_table, spark):
     table.optimize(strategy="FileList", files=[smallest])
     table.optimize(revision_rewrite=True, bytes_per_iter=1, max_iterations=1)
     assert reasons(table) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM {t} t JOIN {c} c ON t.id = c.id",
+        "SELECT count(*) FROM (SELECT id + 0 AS n, id AS m FROM {t}) JOIN (SELECT DISTINCT id AS k FROM {c}) ON k = m",
+        "SELECT count(*) FROM {t} t LEFT ANTI JOIN {c} USING (id)",
+        "SELECT sum(y) FROM {t} WHERE y > 0 AND id IN (SELECT CAST(id AS INT) FROM {c})",
+    ],
+)
+def test_no_answer_for_the_keys_of_a_sample(spark, whole, cohorts, query):
+    sample, range_of_ids = cohorts
+    with pytest.raises(NotSupportedError, match="that a sample or split has selected"):
+        sql_ext.call(spark, "approximate", query=query.format(t=whole.name, c=sample)).collect()
+    sql_ext.call(spark, "approximate", query=query.format(t=whole.name, c=range_of_ids)).collect()
+
+
+@pytest.fixture(scope="module")
+def cohorts(spark, whole):
+    """Tables of ids: those of a sample, and others."""
+    sample, range_of_ids = f"{whole.name}_sample", f"{whole.name}_range"
+    spark.sql(f"CREATE TABLE {sample} USING parquet AS SELECT id FROM {whole.name} TABLESAMPLE (10 PERCENT)")
+    spark.sql(f"CREATE TABLE {range_of_ids} USING parquet AS SELECT id FROM {whole.name} WHERE id < 400")
+    yield sample, range_of_ids
+    for name in (sample, range_of_ids):
+        spark.sql(f"DROP TABLE {name}")

@@ -46,7 +46,7 @@ def test_a_call_ends(spark, new_table, monkeypatch, statements):
         return planned(self, request)
 
     monkeypatch.setattr(TablePlanner, "plan", plan)
-    with pytest.raises(ConcurrentChangeError, match="replaced|renamed"):
+    with pytest.raises(ConcurrentChangeError, match=r"replaced|renamed"):
         sql_ext.call(
             spark, "compact", table=table.name, primary_key=["id"], order_by="at", bytes_per_iter=1, max_iterations=2
         ).collect()
