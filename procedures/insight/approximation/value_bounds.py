@@ -17,6 +17,8 @@ from catalog.jvm.session import metadata_session
 from catalog.table.snapshot import TableSnapshot
 
 Range = tuple[float, float]
+# Bits of whole numbers, without the sign.
+_VALUE_BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _WHOLE_LINE: Range = (-math.inf, math.inf)
 
 
@@ -111,6 +113,14 @@ class ValueRanges:
 
     def of(self, expression: ExpressionTree) -> Range:
         """Returns the least and greatest value; infinite where nothing is known."""
+        low, high = self._exact(expression)
+        bits = _VALUE_BITS.get(expression.type)
+        # Without ANSI mode, larger whole numbers wrap around.
+        wraps = bits is not None and low <= high and (low < -(2.0**bits) or high >= 2.0**bits)
+        return _WHOLE_LINE if wraps else (low, high)
+
+    def _exact(self, expression: ExpressionTree) -> Range:
+        """The same for numbers of any size."""
         number = expression.attribute_id
         children = expression.children
         match expression.kind:
