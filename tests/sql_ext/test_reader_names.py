@@ -1,0 +1,60 @@
+"""Readers without Spark: names of columns and files that are easily mistaken for each other."""
+
+import pyarrow as pa
+import pytest
+from written_logs import field, struct, write_delta_table
+
+from catalog.errors import NotSupportedError
+from sql_ext import readers
+
+INT = pa.int32()
+NESTED = [
+    field("id", "integer"),
+    field("s", struct(field("a", "integer"))),
+    field("l", {"type": "array", "elementType": struct(field("a", "integer")), "containsNull": True}),
+]
+
+
+def _nested(id_name, struct_name, inner):
+    struct_type = pa.struct([(inner, INT)])
+    columns = {id_name: pa.array([1, 2], INT), struct_name: pa.array([{inner: 10}, {inner: 20}], struct_type)}
+    return pa.table({**columns, "l": pa.array([[{inner: 5}], None], pa.list_(struct_type))})
+
+
+@pytest.mark.parametrize("names", [("id", "s", "a"), ("ID", "s", "a"), ("id", "s", "A"), ("Id", "S", "A")])
+@pytest.mark.parametrize("where", [None, "s.a >= 10 AND id < 3"])
+def test_names_of_a_file_in_another_case(tmp_path, names, where):
+    path = write_delta_table(tmp_path / "t", NESTED, {"f": _nested(*names)})
+    rows = [{"id": 1, "s": {"a": 10}, "l": [{"a": 5}]}, {"id": 2, "s": {"a": 20}, "l": None}]
+    assert readers.scan(path, where=where).to_table().to_pylist() == rows
+
+
+def test_conditions_meet_rows_of_names_in_another_case(tmp_path):
+    path = write_delta_table(tmp_path / "t", NESTED, {"f": _nested("ID", "S", "A")})
+    assert readers.scan(path, where="s.a = 20", columns=["id"]).to_table().to_pylist() == [{"id": 2}]
+    assert readers.scan(path, where="ID IS NULL").to_table().num_rows == 0
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_name_in_two_other_cases_is_refused_unless_one_is_exact(tmp_path, is_nested):
+    kinds = [field("id", "integer"), field("a", "integer")]
+    for number, names in enumerate([("ID", "Id", "a"), ("ID", "id", "a")]):
+        columns = {name: pa.array([place], INT) for place, name in enumerate(names)}
+        if is_nested:
+            columns = {"s": pa.StructArray.from_arrays([*columns.values()], names)}
+        fields = [field("s", struct(*kinds))] if is_nested else kinds
+        path = write_delta_table(tmp_path / str(number), fields, {"f": pa.table(columns)})
+        plan = readers.scan(path)
+        if "id" in names:
+            (row,) = plan.to_table().to_pylist()
+            assert (row["s"] if is_nested else row) == {"id": 1, "a": 2}
+        else:
+            with pytest.raises(NotSupportedError, match="several fields for the column id: ID, Id"):
+                plan.to_table()
+
+
+def test_columns_mapped_by_ids_need_the_names_of_the_log(tmp_path):
+    configuration = {"delta.columnMapping.mode": "id"}
+    path = write_delta_table(tmp_path / "t", NESTED, {"f": _nested("ID", "s", "a")}, configuration)
+    with pytest.raises(NotSupportedError, match="maps columns by ids"):
+        readers.scan(path).to_table()
