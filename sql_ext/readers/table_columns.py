@@ -103,9 +103,21 @@ class TableColumns:
         """All columns, and after a struct its fields."""
         return _leaves(self.fields)
 
+    @cached_property
+    def _by_stored_name(self) -> Mapping[str, Sequence[Column]]:
+        found: dict[str, list[Column]] = {}
+        for column in self.leaves:
+            found.setdefault(column.stored_name, []).append(column)
+        return found
+
     def find_stored(self, stored: str) -> Column | None:
-        """Returns the column that the index calls ``stored``; None if the table no longer has it."""
-        return next((column for column in _leaves(self.fields) if column.stored_name == stored), None)
+        """Returns the column that the index calls ``stored``; None without one, and if several may be meant."""
+        columns = self._by_stored_name.get(stored, ())
+        return columns[0] if len(columns) == 1 else None
+
+    def is_ambiguous(self, stored: str) -> bool:
+        """Returns whether the index has one name for several columns, such as ``a.`b.c``` and ```a.b`.c``."""
+        return len(self._by_stored_name.get(stored, ())) > 1
 
     def field(self, name: str) -> Field:
         """Returns a top-level field."""

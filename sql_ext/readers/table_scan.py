@@ -24,7 +24,7 @@ from sql_ext.readers.file_statistics import file_test
 from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, as_read, name_in_file, padded, stored_name
+from sql_ext.readers.table_columns import Column, TableColumns, as_read, name_in_file, padded, stored_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -289,7 +289,9 @@ def scan(
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
-    indexed = IndexedFiles(plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights)))
+    indexed = IndexedFiles(
+        plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights, table.columns))
+    )
     may_match = file_test(AllOf(()) if condition is None else condition)
     chosen = tuple(file for file in table.files if may_match(file) and indexed.may_have_rows(file.tags))
     return Scan(
@@ -350,6 +352,10 @@ def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
     answer = json.loads(plan_sample(json.dumps(dict(table.configuration)), lower, upper))
     if "reason" in answer:
         raise NotSupportedError(f"{table.location} cannot be sampled ({answer['reason']}): {answer['detail']}.")
+    ambiguous = [name for name in answer["columns"] if table.columns.is_ambiguous(name)]
+    if ambiguous:
+        names = ", ".join(ambiguous)
+        raise NotSupportedError(f"{table.location} cannot be sampled: several of its columns are called {names}.")
     columns = [table.columns.find_stored(name) for name in answer["columns"]]
     known = tuple(column for column in columns if column is not None)
     if len(known) < len(columns):
@@ -359,8 +365,8 @@ def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
     return None if (first, last) == (MIN_WEIGHT, MAX_WEIGHT) else _Weights(known, first, last)
 
 
-def _read_condition(condition: RowCondition | None, weights: _Weights | None) -> IndexCondition:
-    parts: list[IndexCondition] = [] if condition is None else [index_condition(condition)]
+def _read_condition(condition: RowCondition | None, weights: _Weights | None, columns: TableColumns) -> IndexCondition:
+    parts: list[IndexCondition] = [] if condition is None else [index_condition(condition, columns)]
     if weights is not None:
         of = RowHash(tuple(c.stored_name for c in weights.columns), tuple(c.sql_type for c in weights.columns))
         parts += [Comparison(of, ">=", (weights.first,)), Comparison(of, "<=", (weights.last,))]

@@ -5,6 +5,12 @@ import pytest
 from written_logs import field, struct, write_delta_table
 
 from catalog.errors import NotSupportedError
+from otree.block import Block, blocks_to_json
+from otree.cube import CubeId
+from otree.revision import Revision, configuration_of
+from otree.transformation import LinearTransformation
+from otree.transformer import Transformer
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from sql_ext import readers
 
 INT = pa.int32()
@@ -58,3 +64,57 @@ def test_columns_mapped_by_ids_need_the_names_of_the_log(tmp_path):
     path = write_delta_table(tmp_path / "t", NESTED, {"f": _nested("ID", "s", "a")}, configuration)
     with pytest.raises(NotSupportedError, match="maps columns by ids"):
         readers.scan(path).to_table()
+
+
+# ---------------------------------------------------------------------------------------- columns with one joined name
+
+
+def _indexed_by(tmp_path, column, fields, halves):
+    """A table with a file per half of an index by ``column`` of 0 to 1000."""
+    revision = Revision(
+        1, 0, "/t", 100, (Transformer("linear", column, "IntegerDataType"),),
+        (LinearTransformation(0, 1000, 500, "IntegerDataType"),),
+    )  # fmt: skip
+    tags = {}
+    for name, coordinate in (("low", 0.1), ("high", 0.9)):
+        cube = CubeId.of_point([coordinate], 1)
+        blocks = [Block(cube.text, MIN_WEIGHT, MAX_WEIGHT, halves[name].num_rows)]
+        tags[name] = {"revision": "1", "blocks": blocks_to_json(blocks)}
+    return write_delta_table(tmp_path / "t", fields, halves, configuration_of([revision]), tags)
+
+
+def _dotted(first, second):
+    """Two columns whose values are stored as ``a.b.c``."""
+    return pa.table({
+        "a": pa.array([{"b.c": value} for value in first], pa.struct([("b.c", INT)])),
+        "a.b": pa.array([{"c": value} for value in second], pa.struct([("c", INT)])),
+    })  # fmt: skip
+
+
+def _flat(first, second):
+    """A column ``x.y`` beside a field of ``x``."""
+    return pa.table({"x.y": pa.array(first, INT), "x": pa.array([{"y": value} for value in second])})
+
+
+DOTTED = [field("a", struct(field("b.c", "integer"))), field("a.b", struct(field("c", "integer")))]
+FLAT = [field("x.y", "integer"), field("x", struct(field("y", "integer")))]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rows", "column", "names"),
+    [(DOTTED, _dotted, "a.b.c", ["a.`b.c`", "`a.b`.c"]), (FLAT, _flat, "x.y", ["`x.y`", "x.y"])],
+    ids=["nested", "top level"],
+)
+def test_the_index_of_another_column_skips_no_file(tmp_path, fields, rows, column, names):
+    halves = {"low": rows([1, 2], [901, 902]), "high": rows([903, 904], [3, 4])}
+    path = _indexed_by(tmp_path, column, fields, halves)
+    for name in names:
+        assert readers.scan(path, where=f"{name} < 100").to_table().num_rows == 2, name
+    with pytest.raises(NotSupportedError, match=f"several of its columns are called {column}"):
+        readers.scan(path, 0.5)
+
+
+def test_the_index_of_a_column_with_a_name_of_its_own_skips_files(tmp_path):
+    halves = {"low": _dotted([1, 2], [901, 902]).select(["a"]), "high": _dotted([903], [3]).select(["a"])}
+    path = _indexed_by(tmp_path, "a.b.c", DOTTED[:1], halves)
+    assert readers.scan(path, where="a.`b.c` < 100").paths == ("low",)
