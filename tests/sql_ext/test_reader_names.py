@@ -12,6 +12,8 @@ from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from sql_ext import readers
+from sql_ext.readers.delta_files import DeltaFiles
+from sql_ext.readers.log_entries import LogEntry
 
 INT = pa.int32()
 NESTED = [
@@ -118,3 +120,23 @@ def test_the_index_of_a_column_with_a_name_of_its_own_skips_files(tmp_path):
     halves = {"low": _dotted([1, 2], [901, 902]).select(["a"]), "high": _dotted([903], [3]).select(["a"])}
     path = _indexed_by(tmp_path, "a.b.c", DOTTED[:1], halves)
     assert readers.scan(path, where="a.`b.c` < 100").paths == ("low",)
+
+
+# -------------------------------------------------------------------------------------------------- encoded paths
+
+
+def test_files_whose_names_differ_by_their_encoding(tmp_path):
+    files = {name: pa.table({"id": pa.array([n], INT)}) for n, name in enumerate(("a%20b", "a%2520b", "a%252520b"))}
+    tags = {name: {"name": name} for name in files}
+    path = write_delta_table(tmp_path / "t", [field("id", "integer")], files, tags=tags)
+    table = DeltaFiles.of(path, None, {})
+    assert {file.path: file.tags for file in table.files} == tags
+    assert sorted(readers.scan(path).to_table()["id"].to_pylist()) == [0, 1, 2]
+
+
+def test_an_entry_is_that_of_the_very_path(tmp_path, monkeypatch):
+    path = write_delta_table(tmp_path / "t", [field("id", "integer")], {"a%20b": pa.table({"id": pa.array([1], INT)})})
+    other = LogEntry({"name": "a b"}, None, times_are_known=True)
+    monkeypatch.setattr("sql_ext.readers.delta_files.entries_of_files", lambda *_: {"a b": other})
+    (file,) = DeltaFiles.of(path, None, {}).files
+    assert file.tags == {}
