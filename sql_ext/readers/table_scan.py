@@ -21,6 +21,7 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
+from sql_ext.readers.legacy_calendar import LegacyCalendar
 from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
@@ -168,7 +169,12 @@ class Scan:
             deleted = self._table.deleted_rows(file)
             parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             stored = self._stored(parquet, needed)
+            calendar = LegacyCalendar.of(parquet)
             for batch in parquet.iter_batches(_BATCH_ROWS, columns=list(stored.values())):
+                if calendar is not None:
+                    for name, inside in stored.items():
+                        path = f"{self.location}/{file.path}"
+                        calendar.check(batch.column(inside), self._table.columns.field(name), path)
                 columns = {name: self._values(name, batch, file, stored.get(name)) for name in needed}
                 live = _live(deleted, position, batch.num_rows)
                 position += batch.num_rows

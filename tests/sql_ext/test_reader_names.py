@@ -61,11 +61,20 @@ def test_a_name_in_two_other_cases_is_refused_unless_one_is_exact(tmp_path, is_n
                 plan.to_table()
 
 
+def _mapped(tmp_path, mode):
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
+    rows = pa.table({"ID": pa.array([5], INT)})
+    return write_delta_table(tmp_path / "t", [field("Key", "integer", **mapping)], {"f": rows}, configuration)
+
+
+def test_columns_mapped_by_names_may_have_another_case(tmp_path):
+    assert readers.scan(_mapped(tmp_path, "name"), where="key = 5").to_table().to_pylist() == [{"Key": 5}]
+
+
 def test_columns_mapped_by_ids_need_the_names_of_the_log(tmp_path):
-    configuration = {"delta.columnMapping.mode": "id"}
-    path = write_delta_table(tmp_path / "t", NESTED, {"f": _nested("ID", "s", "a")}, configuration)
     with pytest.raises(NotSupportedError, match="maps columns by ids"):
-        readers.scan(path).to_table()
+        readers.scan(_mapped(tmp_path, "id")).to_table()
 
 
 # ---------------------------------------------------------------------------------------- columns with one joined name

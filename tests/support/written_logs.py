@@ -11,10 +11,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+FEATURES = ["columnMapping", "timestampNtz"]
 
-def field(name: str, kind: Any) -> dict[str, Any]:
+
+def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
     """A field of a schema as the log has it."""
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
 def struct(*fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +53,14 @@ def write_delta_table(
         "createdTime": 0,
     }
     actions: list[Mapping[str, Any]] = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": FEATURES,
+                "writerFeatures": FEATURES,
+            }
+        },
         {"metaData": metadata},
     ]
     for name, rows in files.items():
