@@ -175,7 +175,7 @@ class DeltaFiles:
         Raises:
             FileSystemError: it is not found, and rows of the file may be deleted.
         """
-        entry = self._entries.get(path) or self._entries.get(unquote(path))
+        entry = self._entries.get(path)
         if entry is None and "deletionVectors" in (self.table.protocol().reader_features or ()):
             raise FileSystemError.of(self.location, f"its log does not say which rows of {path} are deleted")
         return entry

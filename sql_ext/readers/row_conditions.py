@@ -21,7 +21,7 @@ from catalog.predicates.index_conditions import IndexCondition, StoredColumn
 from catalog.predicates.operators import EQUAL, IN, IS_NULL, NULL_SAFE_EQUAL, STARTS_WITH
 from catalog.predicates.sql_conditions import SqlConditions, literal_text, name_parts, unwrapped
 from sql_ext.readers.literals import literal
-from sql_ext.readers.table_columns import Column
+from sql_ext.readers.table_columns import Column, TableColumns
 
 _DEEPEST = 50
 _ACCEPTED = (
@@ -141,15 +141,22 @@ class _Reading:
         return InvalidArgumentError.of("where", self.text, accepted)
 
 
-def index_condition(condition: RowCondition) -> IndexCondition:
-    """Returns a condition as the index judges it."""
-    return with_leaves(condition, _index_leaf)
+def index_condition(condition: RowCondition, columns: TableColumns) -> IndexCondition:
+    """Returns a condition as the index judges it.
 
+    Args:
+        condition: the condition.
+        columns: all columns of the table.
+    """
 
-def _index_leaf(leaf: Comparison[Column] | Unknown) -> IndexCondition:
-    if isinstance(leaf, Unknown) or (leaf.column.width is not None and leaf.operator != IS_NULL):
-        return Unknown()  # files may have the values of CHAR without their padding
-    column = leaf.column
-    # Spark compares FLOAT with a literal as DOUBLE.
-    of = StoredColumn(column.stored_name, column.sql_type, "double" if column.sql_type == "float" else None)
-    return Comparison(of, leaf.operator, leaf.values)
+    def leaf(of: Comparison[Column] | Unknown) -> IndexCondition:
+        if isinstance(of, Unknown) or (of.column.width is not None and of.operator != IS_NULL):
+            return Unknown()  # files may have the values of CHAR without their padding
+        column = of.column
+        if columns.is_ambiguous(column.stored_name):
+            return Unknown()  # the index may be that of another column
+        # Spark compares FLOAT with a literal as DOUBLE.
+        stored = StoredColumn(column.stored_name, column.sql_type, "double" if column.sql_type == "float" else None)
+        return Comparison(stored, of.operator, of.values)
+
+    return with_leaves(condition, leaf)

@@ -103,9 +103,21 @@ class TableColumns:
         """All columns, and after a struct its fields."""
         return _leaves(self.fields)
 
+    @cached_property
+    def _by_stored_name(self) -> Mapping[str, Sequence[Column]]:
+        found: dict[str, list[Column]] = {}
+        for column in self.leaves:
+            found.setdefault(column.stored_name, []).append(column)
+        return found
+
     def find_stored(self, stored: str) -> Column | None:
-        """Returns the column that the index calls ``stored``; None if the table no longer has it."""
-        return next((column for column in _leaves(self.fields) if column.stored_name == stored), None)
+        """Returns the column that the index calls ``stored``; None without one, and if several may be meant."""
+        columns = self._by_stored_name.get(stored, ())
+        return columns[0] if len(columns) == 1 else None
+
+    def is_ambiguous(self, stored: str) -> bool:
+        """Returns whether the index has one name for several columns, such as ``a.`b.c``` and ```a.b`.c``."""
+        return len(self._by_stored_name.get(stored, ())) > 1
 
     def field(self, name: str) -> Field:
         """Returns a top-level field."""
@@ -165,6 +177,27 @@ def stored_name(field: Field) -> str:
     return str(field.get("metadata", {}).get("delta.columnMapping.physicalName", field["name"]))
 
 
+def name_in_file(field: Field, names: Sequence[str]) -> str | None:
+    """Returns the name of a field in a file; None if the file lacks it.
+
+    Spark, with its default ``spark.sql.caseSensitive``, also finds names in another case.
+
+    Args:
+        field: field of the table.
+        names: names of the file at the same place.
+
+    Raises:
+        NotSupportedError: several names differ from the field's in their case only.
+    """
+    stored = stored_name(field)
+    if stored in names:
+        return stored
+    found = [name for name in names if name.lower() == stored.lower()]
+    if len(found) > 1:
+        raise NotSupportedError(f"A file has several fields for the column {field['name']}: {', '.join(found)}.")
+    return found[0] if found else None
+
+
 def sql_type(kind: Any) -> str:
     """Returns a type of the log as Spark writes it; '' for nested types."""
     return _SQL_TYPES.get(kind, kind) if isinstance(kind, str) else ""
@@ -198,16 +231,20 @@ def as_read(array: pa.Array, kind: Any) -> pa.Array:
     Args:
         array: values as the file has them.
         kind: type of the log.
+
+    Raises:
+        NotSupportedError: names of a struct differ in their case only.
     """
     if isinstance(kind, str):
         return _cast(array, arrow_type(kind))
     if kind["type"] == "struct":
         names = [field.name for field in array.type]
+        stored = [name_in_file(field, names) for field in kind["fields"]]
         parts = [
-            as_read(pc.struct_field(array, stored_name(field)), field["type"])
-            if stored_name(field) in names
-            else pa.nulls(len(array), arrow_type(field["type"]))
-            for field in kind["fields"]
+            pa.nulls(len(array), arrow_type(field["type"]))
+            if name is None
+            else as_read(pc.struct_field(array, name), field["type"])
+            for field, name in zip(kind["fields"], stored, strict=True)
         ]
         fields = list(arrow_type(kind))
         return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())

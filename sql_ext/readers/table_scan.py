@@ -21,10 +21,11 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
+from sql_ext.readers.legacy_calendar import LegacyCalendar
 from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, as_read, padded, stored_name
+from sql_ext.readers.table_columns import Column, TableColumns, as_read, name_in_file, padded, stored_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,8 +168,14 @@ class Scan:
         with reading(self.location), self._table.open(file) as source:
             deleted = self._table.deleted_rows(file)
             parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-            for batch in parquet.iter_batches(_BATCH_ROWS, columns=self._stored(parquet, needed)):
-                columns = {name: self._values(name, batch, file) for name in needed}
+            stored = self._stored(parquet, needed)
+            calendar = LegacyCalendar.of(parquet)
+            for batch in parquet.iter_batches(_BATCH_ROWS, columns=list(stored.values())):
+                if calendar is not None:
+                    for name, inside in stored.items():
+                        path = f"{self.location}/{file.path}"
+                        calendar.check(batch.column(inside), self._table.columns.field(name), path)
+                columns = {name: self._values(name, batch, file, stored.get(name)) for name in needed}
                 live = _live(deleted, position, batch.num_rows)
                 position += batch.num_rows
                 mask = self._mask(columns, batch.num_rows, live)
@@ -184,26 +191,27 @@ class Scan:
         of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
         return (*of_condition, *(self._weights.columns if self._weights is not None else ()))
 
-    def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-        """Names in the file of the columns that it has."""
-        available = set(parquet.schema_arrow.names)
-        columns = self._table.columns
-        stored = {name: stored_name(columns.field(name)) for name in names if name not in columns.partitioned_by}
-        missing = [name for name, physical in stored.items() if physical not in available]
-        if missing and self._table.configuration.get("delta.columnMapping.mode") == "id":
+    def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> dict[str, str]:
+        """Names in the file of the columns that it has, by their names for users."""
+        available, columns = parquet.schema_arrow.names, self._table.columns
+        fields = {name: columns.field(name) for name in names if name not in columns.partitioned_by}
+        if self._table.configuration.get("delta.columnMapping.mode") != "id":
+            found = {name: name_in_file(field, available) for name, field in fields.items()}
+            return {name: stored for name, stored in found.items() if stored is not None}
+        stored = {name: stored_name(field) for name, field in fields.items()}
+        if not set(stored.values()) <= set(available):
             raise NotSupportedError(
                 f"{self.location} maps columns by ids that its files do not name: read it with Spark."
             )
-        return [physical for physical in stored.values() if physical in available]
+        return stored
 
-    def _values(self, name: str, batch: pa.RecordBatch, file: DeltaFile) -> pa.Array:
+    def _values(self, name: str, batch: pa.RecordBatch, file: DeltaFile, stored: str | None) -> pa.Array:
         kind = self._table.columns.schema.field(name).type
         field = self._table.columns.field(name)
         if name in self._table.columns.partitioned_by:
             value = pa.scalar(file.partition[name], kind)
             return padded(pa.repeat(value, batch.num_rows), self._table.columns.find([name]).width)
-        stored = stored_name(field)
-        if stored not in batch.schema.names:
+        if stored is None:
             return pa.nulls(batch.num_rows, kind)
         return padded(as_read(batch.column(stored), field["type"]), self._table.columns.find([name]).width)
 
@@ -287,7 +295,9 @@ def scan(
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
-    indexed = IndexedFiles(plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights)))
+    indexed = IndexedFiles(
+        plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights, table.columns))
+    )
     may_match = file_test(AllOf(()) if condition is None else condition)
     chosen = tuple(file for file in table.files if may_match(file) and indexed.may_have_rows(file.tags))
     return Scan(
@@ -348,6 +358,10 @@ def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
     answer = json.loads(plan_sample(json.dumps(dict(table.configuration)), lower, upper))
     if "reason" in answer:
         raise NotSupportedError(f"{table.location} cannot be sampled ({answer['reason']}): {answer['detail']}.")
+    ambiguous = [name for name in answer["columns"] if table.columns.is_ambiguous(name)]
+    if ambiguous:
+        names = ", ".join(ambiguous)
+        raise NotSupportedError(f"{table.location} cannot be sampled: several of its columns are called {names}.")
     columns = [table.columns.find_stored(name) for name in answer["columns"]]
     known = tuple(column for column in columns if column is not None)
     if len(known) < len(columns):
@@ -357,8 +371,8 @@ def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:
     return None if (first, last) == (MIN_WEIGHT, MAX_WEIGHT) else _Weights(known, first, last)
 
 
-def _read_condition(condition: RowCondition | None, weights: _Weights | None) -> IndexCondition:
-    parts: list[IndexCondition] = [] if condition is None else [index_condition(condition)]
+def _read_condition(condition: RowCondition | None, weights: _Weights | None, columns: TableColumns) -> IndexCondition:
+    parts: list[IndexCondition] = [] if condition is None else [index_condition(condition, columns)]
     if weights is not None:
         of = RowHash(tuple(c.stored_name for c in weights.columns), tuple(c.sql_type for c in weights.columns))
         parts += [Comparison(of, ">=", (weights.first,)), Comparison(of, "<=", (weights.last,))]

@@ -94,7 +94,7 @@ def _read_file(text: str) -> None:
 
 def _read_where(text: str) -> None:
     found = parsed(text, COLUMNS.find)
-    index_condition(found)
+    index_condition(found, COLUMNS)
     assert found is not AllOf
 
 

@@ -363,7 +363,9 @@ def test_no_file_with_a_row_is_skipped(text):
 def test_not_negates_and_keeps_nulls(text):
     condition, negated = parsed(text, COLUMNS.find), parsed(f"NOT ({text})", COLUMNS.find)
     assert [None if v is None else not v for v in _rows(condition)] == _rows(negated)
-    assert repr(index_condition(negated)) == repr(Not(index_condition(condition)))  # NaN is not equal to itself
+    assert repr(index_condition(negated, COLUMNS)) == repr(
+        Not(index_condition(condition, COLUMNS))
+    )  # NaN is not equal to itself
 
 
 def test_conditions_by_hand():

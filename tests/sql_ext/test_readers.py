@@ -4,11 +4,13 @@ import subprocess
 import sys
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from pages import ROOT
 from pyspark.sql import functions as F
 
 import sql_ext
+from catalog.errors import NotSupportedError
 from sql_ext import readers
 from sql_ext.readers.spark_hash import hash_of
 
@@ -162,3 +164,41 @@ def test_shallow_clones_are_refused(spark, new_table):
     spark.sql(f"CREATE OR REPLACE TABLE {clone.name} SHALLOW CLONE {made.name}")
     with pytest.raises(sql_ext.UseError, match="files of another table"):
         readers.scan(str(clone.path)).to_table()
+
+
+@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS"])
+def test_values_that_spark_converts_from_the_hybrid_calendar_are_refused(spark, tmp_path, set_conf, kind):
+    set_conf("spark.sql.parquet.outputTimestampType", kind)
+    rows = ", ".join(f"({year}, DATE'{year}-01-01', TIMESTAMP'{year}-01-01 12:00:00')" for year in (1500, 1850))
+    for mode in ("LEGACY", "CORRECTED"):
+        set_conf("spark.sql.parquet.datetimeRebaseModeInWrite", mode)
+        set_conf("spark.sql.parquet.int96RebaseModeInWrite", mode)
+        path = str(tmp_path / mode)
+        written = spark.sql(f"SELECT id, d, t, CAST(t AS TIMESTAMP_NTZ) AS n FROM VALUES {rows} AS rows(id, d, t)")
+        written.coalesce(1).write.format("delta").save(path)
+        data = spark.read.format("delta").load(path)
+        for column in ("id", "d", "t", "n"):
+            plan = readers.scan(path, columns=[column])
+            if mode == "LEGACY" and column in ("d", "t"):
+                with pytest.raises(NotSupportedError, match=f"The column {column} of {path}/.* before"):
+                    plan.to_table()
+            else:
+                array = plan.to_table()[column]
+                array = array.cast(pa.timestamp("us")) if column == "t" else array
+                assert sorted(array.to_pylist()) == sorted(row[column] for row in data.collect())
+        # The log has the dates of today's calendar.
+        assert readers.scan(path, where="d = DATE'1500-01-01'").files == 1
+        assert readers.scan(path, where="d < DATE'1500-01-01'").files == 0
+
+
+def test_names_of_a_converted_table_in_another_case(spark, tmp_path):
+    path = str(tmp_path / "converted")
+    for number, names in enumerate((("ID", "S", "A"), ("id", "s", "a"))):
+        outer, nested, inner = names
+        data = spark.range(number, number + 1).selectExpr(f"id AS {outer}", f"named_struct('{inner}', id) AS {nested}")
+        data.write.mode("append").parquet(path)
+    spark.sql(f"CONVERT TO DELTA parquet.`{path}`")
+    data = spark.read.format("delta").load(path)
+    for where in ("true", "s.a = 0", "id = 0", "id IS NULL"):
+        found = readers.scan(path, where=None if where == "true" else where).to_table().to_pylist()
+        assert sorted(map(repr, found)) == spark_rows(data.where(where)), where
