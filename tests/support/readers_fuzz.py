@@ -148,6 +148,8 @@ class _ParquetFile:
 
     def __init__(self, rows: pa.Table, **_: Any) -> None:
         self.rows, self.schema_arrow = rows, rows.schema
+        # The kinds of INT96 columns matter only in files of old versions of Spark.
+        self.metadata, self.schema = SimpleNamespace(metadata=rows.schema.metadata), ()
 
     def iter_batches(self, size: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self.rows.select(columns).to_batches(size) or [
