@@ -7,7 +7,7 @@ may hold commas, colons, dots and backquotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -105,7 +105,7 @@ def find_column(schema: StructType, name: str) -> FoundColumn | None:
     """
     parts = _quoted_parts(name.lower())
     column = None if parts is None else _find_path(schema, parts, _lower_name)
-    return column or _find(schema, name.lower(), _lower_name)
+    return column or next(_all_of(schema, name.lower(), _lower_name), None)
 
 
 def written_name(schema: StructType, column: FoundColumn) -> str:
@@ -221,8 +221,9 @@ def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
 
 
 def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
-    """The column that a revision names."""
-    return _find(schema, stored, physical_name)
+    """The column that a revision names; None if there are several, which the name does not tell apart."""
+    found = list(_all_of(schema, stored, physical_name))
+    return found[0] if len(found) == 1 else None
 
 
 def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn | None:
@@ -242,15 +243,14 @@ def logical_name(schema: StructType, physical: str) -> str:
     return column.name
 
 
-def _find(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> FoundColumn | None:
+def _all_of(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> Iterator[FoundColumn]:
+    """The columns whose names, joined by dots, are the wanted one; those of the upper level come first."""
     for field in schema.fields:
         if name_of(field) == wanted:
-            return column_of(field)
+            yield column_of(field)
     for field in schema.fields:
         start = name_of(field) + "."
         struct = _as_struct(field.dataType)
         if struct is not None and wanted.startswith(start):
-            inner = _find(struct, wanted[len(start) :], name_of)
-            if inner is not None:
-                return _within(field, inner)
-    return None
+            for inner in _all_of(struct, wanted[len(start) :], name_of):
+                yield _within(field, inner)

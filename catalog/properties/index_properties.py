@@ -278,15 +278,14 @@ def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[
 
 
 def check_distinct(schema: StructType, column: FoundColumn) -> None:
-    """Refuses a field that revisions cannot name, since they join the parts of a name by dots.
+    """Refuses a column that revisions cannot name, since they join the parts of a name by dots.
 
     Raises:
-        IndexConfigurationError: another column is stored under the joined name.
+        IndexConfigurationError: another column is stored under the joined name, too.
     """
-    stored = find_stored(schema, column.stored)
-    if stored is None or stored.path != column.path:
+    if find_stored(schema, column.stored) is None:
         raise IndexConfigurationError.unindexable(
-            column.plain_name, column.type_name, f"a column of the name '{column.plain_name}' hides the field"
+            column.plain_name, column.type_name, f"another column has the name '{column.plain_name}', too"
         )
 
 

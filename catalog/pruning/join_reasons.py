@@ -36,6 +36,8 @@ class JoinReason(str, Enum):
     """Keys of this type have no order that the statistics of files share."""
     NAN_KEY = "NAN_KEY"
     """A key is NaN, which the statistics of files do not contain."""
+    INVALID_STRING_KEY = "INVALID_STRING_KEY"
+    """A key is a string that is not valid UTF-8 or contains U+10FFFF, which the statistics of files need not bound."""
     TOO_MANY_KEYS = "TOO_MANY_KEYS"
     """The other side has more keys than ``spark.qbeast.use.joins.keys``."""
     UNSELECTIVE_KEYS = "UNSELECTIVE_KEYS"
@@ -72,6 +74,7 @@ ADVICE = {
     JoinReason.NOT_A_COLUMN: "Join on the column itself.",
     JoinReason.UNSUPPORTED_TYPE: "Join on a column of a number, date, timestamp or string without collation.",
     JoinReason.NAN_KEY: "Remove NaN from the keys of the other side.",
+    JoinReason.INVALID_STRING_KEY: "Remove strings that are not valid UTF-8 from the keys of the other side.",
     JoinReason.TOO_MANY_KEYS: "Filter the other side, or raise spark.qbeast.use.joins.keys.",
     JoinReason.UNSELECTIVE_KEYS: "Every file may contain a key. An index on these columns separates them.",
     JoinReason.SMALL_SCAN: "A job that reads statistics or keys would cost more: see spark.qbeast.use.joins.bytes.",

@@ -249,3 +249,12 @@ def test_records_of_queries_have_what_jobs_read(spark, new_table, dates):
     assert row.read_for_joins == (scan.joins[0].job_files, scan.joins[0].job_bytes)
     assert row.skipped_by_joins.files == scan.kept_files - scan.joined_files
     assert whole.read_for_joins == (0, 0)
+
+
+def test_a_subquery_shares_no_rows_with_a_join_that_has_other_keys(spark, plain, dates):
+    """Spark shuffles the same rows for both, and each reads those that match its own keys."""
+    join = f"FROM {plain.name} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter = {{}}"
+    compared(spark, f"SELECT s.id, (SELECT count(*) {join.format(5)}) {join.format(4)}")
+    compared(
+        spark, f"SELECT sum(s.id) {join.format(4)} HAVING sum(s.id) > (SELECT count(*) {join.format('d.quarter')})"
+    )

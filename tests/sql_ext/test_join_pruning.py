@@ -424,7 +424,7 @@ def test_ranges_hold_every_key_and_leave_the_largest_gaps_out(spark, sql_type):
         array = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, len(numbers))
         for position, number in enumerate(numbers):
             array[position] = shown(number)
-        found = jvm.io.usespark.KeyRanges.of(array, data_type, most).get()
+        found = jvm.io.usespark.KeyRanges.of(array, data_type, most).toOption().get()
         ranges = found.ranges()
         assert 1 <= ranges.size() <= most
         assert all(found.meets(shown(number), shown(number)) for number in numbers)
@@ -446,3 +446,43 @@ def test_decimals_whose_bounds_are_those_of_doubles_match(spark, new_table, key)
     condition = f"{key.format('t.k')} = {key.format('s.k')}"
     joined = table.sql(f"SELECT t.v FROM {{t}} t JOIN {side} s ON {condition}")
     assert 1 in [row.v for row in joined]
+
+
+LAST = chr(0x10FFFF)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (b"\x80", JoinReason.INVALID_STRING_KEY),
+        (("é" * 32 + LAST + "x").encode(), JoinReason.INVALID_STRING_KEY),
+        ("é".encode(), None),
+        ("😀".encode(), None),
+        (b"abc", None),
+    ],
+)
+def test_strings_that_are_not_valid_are_joined(spark, invalid, key, reason):
+    """The bounds of their files have U+FFFD for bytes that cannot be decoded."""
+    side = f"(SELECT CAST(x AS STRING) s FROM VALUES (X'{key.hex()}') v(x))"
+    report = compared(spark, f"SELECT hex(t.s) FROM {invalid.name} t JOIN {side} k ON t.s = k.s")
+    (scan,) = report.scans
+    assert [join.reason for join in scan.joins] == [reason]
+    assert (scan.joined_files < scan.kept_files) == (reason is None)
+
+
+@pytest.fixture(scope="module")
+def invalid(spark, shared_table):
+    made = shared_table("s STRING, x BINARY")
+    long = ("é" * 32).encode()
+    values = (
+        [b"\x80"],
+        [b"\x80", "é".encode()],
+        ["😀".encode(), b"\xf8"],
+        [b"abc"],
+        [long + LAST.encode() + b"x", long + b"\xff"],
+    )
+    for each in values:
+        rows = ", ".join(f"(X'{value.hex()}')" for value in each)
+        made.append(spark.sql(f"SELECT CAST(x AS STRING) s, x FROM VALUES {rows} v(x)").coalesce(1))
+    assert len(made.files) == len(values)
+    return made

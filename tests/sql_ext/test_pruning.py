@@ -2,9 +2,10 @@
 
 import pytest
 from pyspark.sql import functions as F
-from tables import PlainReads, checksum
+from tables import PlainReads, another_engine, checksum
 
-from sql_ext import bridge, read_report
+from catalog.errors import UseError
+from sql_ext import SampleReason, bridge, read_report
 
 COLUMNS = "a BIGINT, b DOUBLE, s STRING, d DATE, t TIMESTAMP, n DECIMAL(10,2), f FLOAT"
 
@@ -366,3 +367,18 @@ def test_time_travel(spark, new_table):
     table.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {indexed}")
     assert table.data.where("a BETWEEN 100 AND 109").count() == 10
     assert not table.unindexed
+
+
+def test_columns_whose_joined_names_are_equal_are_not_mixed(spark, new_table):
+    """Revisions join the names of a nested column by dots. Another engine adds a column with the same joined name."""
+    table = new_table("id INT, a STRUCT<`b.c`: INT>", index="a.`b.c`", cube_size=50, file_bytes="3kb")
+    table.append(spark.range(500).selectExpr("CAST(id AS INT) id", "named_struct('b.c', CAST(id AS INT)) a"))
+    table.index()
+    with another_engine():
+        table.sql("ALTER TABLE {t} ADD COLUMN `a.b` STRUCT<c: INT>")
+    for condition in ("`a.b`.c IS NULL", "hash(`a.b`.c) = 42", "a.`b.c` < 20"):
+        check(table, condition)
+    (sample,) = read_report(table.data.sample(0.5)).spark_samples
+    assert sample.reason is SampleReason.MISSING_COLUMN
+    with pytest.raises(UseError, match=r"another column has the name 'a\.b\.c', too"):
+        table.index()

@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_shim_has_the_reasons_of_python():
-    sources = (ROOT / "jars-build/src/main/scala/io/usespark/read").glob("Join*.scala")
+    read = ROOT / "jars-build/src/main/scala/io/usespark/read"
+    sources = [*read.glob("Join*.scala"), read / "KeyRanges.scala"]
     codes = {code for source in sources for code in re.findall(r'"([A-Z]+(?:_[A-Z]+)*)"', source.read_text())}
     # Whether a job pays is Python's decision.
     assert codes | {JoinReason.JOB_TOO_LARGE.value} == {reason.value for reason in JoinReason}

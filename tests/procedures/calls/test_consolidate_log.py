@@ -126,6 +126,33 @@ def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_pa
         assert spark.read.format("delta").load(str(path)).where(f"v = {value}").count() == count
 
 
+@pytest.mark.parametrize("more", [[], ["b BOOLEAN"]], ids=["footers", "rows"])
+def test_strings_that_are_not_valid_are_not_bounded(spark, new_table, more):
+    """Delta stores U+FFFD for what cannot be decoded, whose order is another one."""
+    table = new_table(", ".join(["id INT", "s STRING", "inner STRUCT<s: STRING>", *more]))
+    names = ["CAST(x AS STRING) s", "named_struct('s', CAST(x AS STRING)) inner"]
+    values = ("FF80", "80", "C3A9")
+    with Without(spark):
+        for number, value in enumerate(values):
+            rows = spark.sql(f"SELECT {number} id, X'{value}' x")
+            table.append(rows.selectExpr("id", *names, *(["true b"] if more else [])))
+    conditions = [
+        f"{column} {symbol} CAST(X'{value}' AS STRING)"
+        for column, symbol, value in (
+            ("s", ">=", "FF80"),
+            ("s", "<=", "80"),
+            ("s", "=", "C3A9"),
+            ("inner.s", ">=", "FF80"),
+        )
+    ]
+    counts = [table.data.where(condition).count() for condition in conditions]
+    assert counts == [1, 1, 1, 1]
+    assert consolidate(table, "file_metadata")["file_metadata"].state == "done"
+    assert [stats_of(table)[n]["minValues"].get("s") for n in range(3)] == [None, None, "é"]
+    assert [table.data.where(condition).count() for condition in conditions] == counts
+    assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
+
+
 def test_a_concurrent_delete_wins(spark, new_table, monkeypatch):
     """Its file is not added again; the others get their statistics in the next attempt."""
     table = new_table("id BIGINT")

@@ -229,3 +229,26 @@ def test_random_merges(spark, tmp_path):
         pass
     assert not tally.failures, "\n".join(tally.failures)
     assert not tally.weaknesses, tally.text
+
+
+def texts(*values):
+    """Rows of strings, of which some are not valid."""
+    rows = ", ".join(f"(X'{value.hex()}')" for value in values)
+    return f"SELECT CAST(x AS STRING) s, 1 n FROM VALUES {rows} v(x)"
+
+
+def test_strings_that_are_not_valid_match(spark, new_table, set_conf):
+    """The bounds of their files have U+FFFD for bytes that cannot be decoded, which changes the order."""
+    tables = [new_table("s STRING, n INT", properties=NO_VECTORS) for _ in range(2)]
+    one, two, four = b"\x80", "é".encode(), "😀".encode()
+    for table in tables:
+        for values in ([one], [one + b"1", two], [four, b"\xf8"], [b"abc"], [b"b" + two]):
+            table.append(spark.sql(texts(*values)).coalesce(1))
+    clauses = "WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+    for key in (one, two, four):
+        compared(*tables, merge(f"({texts(key)})", "t.s = s.s", clauses), set_conf)
+    assert compared(*tables, merge(f"({texts(b'abc')})", "t.s = s.s", clauses), set_conf) == 1
+    assert compared(*tables, merge(f"({texts(b'b' + two)})", "t.s = s.s", clauses), set_conf) == 1
+    source = new_table("s STRING, n INT").append(spark.sql(texts(b"a", one, two)))
+    set_conf("spark.qbeast.use.joins.keys", "2")
+    compared(*tables, merge(source.name, "t.s = s.s", clauses), set_conf)

@@ -31,22 +31,16 @@ object IndexedRelation {
 
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
-    DeltaColumnMapping
-      .getLogicalNameToPhysicalNameMap(schema)
-      .collect { case (names, stored) if stored.mkString(".") == physical => names }
-      .minByOption(_.size)
-      .flatMap(relation.resolve(_, caseInsensitiveResolution))
+    onlyPath(schema, physical)
+      .flatMap(fields => relation.resolve(fields.map(_.name), caseInsensitiveResolution))
       .map {
         case Alias(field, _) => field
         case attribute => attribute
       }
 
-  /** The index's name of a column of the table; None for what is no column, or hidden by a column of the same name. */
+  /** The index's name of a column of the table; None for what is no column, or if another column has the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
-    physicalPath(expression, schema).flatMap { names =>
-      val name = names.mkString(".")
-      if (names.size == 1 || topLevel(schema, name).isEmpty) Some(name) else None
-    }
+    physicalPath(expression, schema).map(_.mkString(".")).filter(onlyPath(schema, _).isDefined)
 
   /** The physical names of a column of the table and of the structs around it, from the outermost. */
   def physicalPath(expression: Expression, schema: StructType): Option[Seq[String]] =
@@ -66,8 +60,23 @@ object IndexedRelation {
 
   def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
 
-  private def topLevel(schema: StructType, physical: String): Option[StructField] =
-    schema.fields.find(field => DeltaColumnMapping.getPhysicalName(field) == physical)
+  /** The column whose physical names, joined by dots, are this name; None if there are several, which it does not tell apart. */
+  private def onlyPath(schema: StructType, physical: String): Option[Seq[StructField]] =
+    pathsOf(schema, physical) match {
+      case Seq(only) => Some(only)
+      case _ => None
+    }
+
+  private def pathsOf(schema: StructType, physical: String): Seq[Seq[StructField]] =
+    schema.fields.toSeq.flatMap { field =>
+      val name = DeltaColumnMapping.getPhysicalName(field)
+      field.dataType match {
+        case _ if name == physical => Seq(Seq(field))
+        case inner: StructType if physical.startsWith(name + ".") =>
+          pathsOf(inner, physical.substring(name.length + 1)).map(field +: _)
+        case _ => Nil
+      }
+    }
 
   /** Facts about files, such as their sizes, are no columns, although they may have the name of one. */
   private def path(expression: Expression): Option[Seq[String]] = expression match {

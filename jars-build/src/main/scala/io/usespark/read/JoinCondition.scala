@@ -22,8 +22,11 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   /** As a filter of the rows of the scan. */
   lazy val filter: Expression = filterOf(ranges)
 
-  /** As a filter of files by their statistics. */
-  def fileFilter: Expression = filterOf(ofStatistics)
+  /** As a filter of files by values of their partitions, which are exact for strings. */
+  def partitionFilter: Expression = filterOf(ofStatistics)
+
+  /** As a filter of files that Delta compares with their statistics; None if it selects all. */
+  def fileFilter: Option[Expression] = ofStatistics.withAsciiEnds.map(filterOf)
 
   private lazy val ofStatistics = ranges.ofStatistics(column.dataType)
 
@@ -95,7 +98,7 @@ object JoinCondition {
       column <- column(key).toRight("NOT_A_COLUMN")
       _ <- Either.cond(KeyRanges.supports(dataType), (), "UNSUPPORTED_TYPE")
       known <- values
-      ranges <- KeyRanges.of(known, dataType, maxRanges).toRight("NAN_KEY")
+      ranges <- KeyRanges.of(known, dataType, maxRanges)
     } yield plain(key) match {
       case cast @ Cast(_, DateType, _, _) => JoinCondition(column, column, instants(ranges, column.dataType, cast))
       case value => JoinCondition(value, column, ranges)

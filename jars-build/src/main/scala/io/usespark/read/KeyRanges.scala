@@ -5,6 +5,7 @@ import java.math.RoundingMode.{CEILING, FLOOR}
 import java.util.Objects
 
 import scala.collection.mutable
+import scala.util.{Left, Right}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.TypeUtils
@@ -34,6 +35,21 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
     case _ => this
   }
 
+  /**
+   * Ranges between strings of ASCII that hold these, for comparisons with statistics in which U+FFFD replaces invalid bytes:
+   * the replacement keeps the order to such strings, and not to others.
+   *
+   * @return None if they would have no upper end.
+   */
+  def withAsciiEnds: Option[KeyRanges] =
+    if (dataType != StringType) Some(this)
+    else {
+      val ends = ranges.map { case (low, high) =>
+        KeyRanges.asciiStart(low.asInstanceOf[UTF8String]) -> KeyRanges.asciiAbove(high.asInstanceOf[UTF8String])
+      }
+      Option.unless(ends.exists(_._2.isEmpty))(copy(ranges = ends.map { case (low, high) => low -> high.get }))
+    }
+
   private def widened: KeyRanges = copy(ranges = ranges.map { case (low, high) =>
     KeyRanges.moved(low, dataType, -1) -> KeyRanges.moved(high, dataType, 1)
   })
@@ -55,6 +71,8 @@ final case class KeyRanges(dataType: DataType, keys: Int, ranges: Seq[(Any, Any)
 object KeyRanges {
   private val ErrorOfInstants = 60L * 1000 * 1000
 
+  private val LastCodePoint = UTF8String.fromString("\uDBFF\uDFFF")
+
   /** Decimals with more digits change when they become doubles. */
   private val DigitsOfDoubles = 15
   private val ErrorOfDoubles = new JavaDecimal("1e-15")
@@ -72,10 +90,11 @@ object KeyRanges {
    * The ranges of some keys, cut where the gaps between neighbours are the largest.
    *
    * @param most number of ranges.
-   * @return None if a key is NaN, which is in no range that statistics can be compared with.
+   * @return the code of a reason if a key is in no range that statistics can be compared with.
    */
-  def of(keys: Array[Any], dataType: DataType, most: Int): Option[KeyRanges] =
-    if (keys.exists(isNaN)) None
+  def of(keys: Array[Any], dataType: DataType, most: Int): Either[String, KeyRanges] =
+    if (keys.exists(isNaN)) Left("NAN_KEY")
+    else if (keys.exists(isInvalid)) Left("INVALID_STRING_KEY")
     else {
       val ordering = TypeUtils.getInterpretedOrdering(dataType).asInstanceOf[Ordering[Any]]
       val sorted = keys.sorted(ordering)
@@ -88,7 +107,7 @@ object KeyRanges {
       val ends = if (sorted.isEmpty) Nil else widest.map(_._2).toSeq.sorted :+ (sorted.length - 1)
       val starts = 0 +: ends.map(_ + 1)
       val ranges = starts.zip(ends).map { case (i, j) => withZero(sorted(i), -0.0) -> withZero(sorted(j), 0.0) }
-      Some(KeyRanges(dataType, sorted.length, ranges))
+      Right(KeyRanges(dataType, sorted.length, ranges))
     }
 
   /** The end of a range, down or up by as much as a bound can differ from its value. */
@@ -157,6 +176,27 @@ object KeyRanges {
     case number: Double => number.isNaN
     case number: Float => number.isNaN
     case _ => false
+  }
+
+  /**
+   * Whether a string may lie beyond the bounds of its file: it is not UTF-8, or has the last code point, with which Delta ends
+   * the prefix that it stores of a long maximum.
+   */
+  private def isInvalid(key: Any): Boolean = key match {
+    case text: UTF8String => !text.isValid || text.contains(LastCodePoint)
+    case _ => false
+  }
+
+  private def asciiStart(text: UTF8String): UTF8String = UTF8String.fromBytes(text.getBytes.takeWhile(_ >= 0))
+
+  /** A string itself if it is ASCII; else the least one of ASCII above it, None if there is none. */
+  private def asciiAbove(text: UTF8String): Option[UTF8String] = {
+    val start = text.getBytes.takeWhile(_ >= 0)
+    if (start.length == text.numBytes) Some(text)
+    else {
+      val before = start.reverse.dropWhile(_ == Byte.MaxValue).reverse
+      before.lastOption.map(last => UTF8String.fromBytes(before.init :+ (last + 1).toByte))
+    }
   }
 
   /** A tree of alternatives that is as flat as possible, so that no stack has to hold a long chain. */

@@ -71,6 +71,14 @@ private object BoundValues {
     case _ => false
   }
 
+  private val Replacement = UTF8String.fromString("\uFFFD")
+
+  /** Whether the log has U+FFFD in a bound, as it has for bytes that are not UTF-8, which have another order. */
+  def isReplaced(bound: Any): Boolean = bound match {
+    case text: UTF8String => text.contains(Replacement)
+    case _ => false
+  }
+
   /** Of one bound of one file, about: Delta cuts texts to 32 characters. */
   def bytesOf(dataType: DataType): Long = if (isWhole(dataType)) 8 else 88
 }
@@ -94,9 +102,11 @@ final private class BoundValues(size: Int, dataType: DataType) {
         case _ => numbers(position)
       }
 
+  /** Keeps the bound of a row, unless it has none or one of a string that may have been invalid UTF-8. */
   def put(position: Int, row: InternalRow, column: Int): Unit = if (!row.isNullAt(column)) {
-    known.set(position)
-    row.get(column, dataType) match {
+    val value = row.get(column, dataType)
+    known.set(position, !BoundValues.isReplaced(value))
+    value match {
       case text: UTF8String => objects(position) = text.clone()
       case number: Number if isWhole => numbers(position) = number.longValue
       case other => objects(position) = other

@@ -4,7 +4,7 @@ import java.net.URI
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -46,7 +46,8 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
       .of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile])
       .map { file =>
         val isUnsigned = FileStatistics.hasUnsigned(DeltaFileOperations.absolutePath(root, file.path), conf.value.value)
-        if (isUnsigned) FileStatistics.withoutBounds(file) else file
+        if (isUnsigned) FileStatistics.withoutBounds(file)
+        else file.copy(stats = FileStatistics.withoutReplaced(file.stats))
       }
       .toDF()
   }
@@ -68,7 +69,8 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
     // A file without rows has none in the result.
     session
       .createDataset(fileAt.toSeq.map { case (path, file) =>
-        val stats = collected.getOrElse(path, s"""{"${DeltaStatistics.NUM_RECORDS}":0}""")
+        val stats =
+          collected.get(path).fold(s"""{"${DeltaStatistics.NUM_RECORDS}":0}""")(FileStatistics.withoutReplaced)
         file.copy(stats = if (file.deletionVector == null) stats else FileStatistics.withWideBounds(stats))
       })
       .toDF()
@@ -76,6 +78,8 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
 }
 
 private object FileStatistics {
+  private val Replacement = "\uFFFD"
+
   private def node(stats: String): ObjectNode = new ObjectMapper().readTree(stats).asInstanceOf[ObjectNode]
 
   private def withWideBounds(stats: String): String = node(stats).put(DeltaStatistics.TIGHT_BOUNDS, false).toString
@@ -84,6 +88,24 @@ private object FileStatistics {
     file.copy(stats =
       node(file.stats).without[ObjectNode](Seq(DeltaStatistics.MIN, DeltaStatistics.MAX).asJava).toString
     )
+
+  /** Without the bounds that have U+FFFD: it may stand for bytes that are not UTF-8, which have another order. */
+  private def withoutReplaced(stats: String): String =
+    if (stats == null || !stats.contains(Replacement)) stats
+    else {
+      val json = node(stats)
+      Seq(DeltaStatistics.MIN, DeltaStatistics.MAX).map(json.path).foreach(removeReplaced)
+      json.toString
+    }
+
+  private def removeReplaced(bounds: JsonNode): Unit = {
+    bounds.elements().asScala.foreach(removeReplaced)
+    val names = bounds.fieldNames().asScala.toSeq.filter(bounds.get(_).asText().contains(Replacement))
+    bounds match {
+      case fields: ObjectNode => fields.remove(names.asJava)
+      case _ => ()
+    }
+  }
 
   /** Whether a column of a Parquet file has unsigned numbers. */
   private def hasUnsigned(path: Path, conf: Configuration): Boolean = {

@@ -88,8 +88,15 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   private def conditionsOf(rows: Seq[InternalRow], ranges: Int): Seq[Expression] =
     pairs.zipWithIndex.flatMap { case ((own, key), position) =>
       val values = rows.iterator.map(_.get(position, key.dataType)).filter(_ != null).toArray[Any]
-      JoinCondition.of(own, key.dataType, Some(values), ranges).toOption.map(_.fileFilter)
+      JoinCondition.of(own, key.dataType, Some(values), ranges).toOption.flatMap { condition =>
+        if (isPartition(condition.column)) Some(condition.partitionFilter) else condition.fileFilter
+      }
     }
+
+  private def isPartition(column: Expression): Boolean = column match {
+    case attribute: Attribute => snapshot.metadata.partitionColumns.exists(_.equalsIgnoreCase(attribute.name))
+    case _ => false
+  }
 }
 
 object MergeKeys extends Logging {
