@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
+import sql_ext
 from procedures.layout.step import Step
 from procedures.rewrite.indexed_write import write_indexed
 from sql_ext import bridge, read_report
@@ -43,6 +44,11 @@ def indexed(table, rows):
     assert not table.unindexed
     assert check_placement(table) == rows.count()
     assert table.checksum() == checksum(rows)
+
+
+def problems(table):
+    """What `use.check` finds wrong with the rows and their blocks."""
+    return sql_ext.call(table.spark, "check", table=table.name, deep=True).where("severity = 'error'").collect()
 
 
 def elsewhere(act):
@@ -281,6 +287,31 @@ def test_partitions(spark, name, set_conf):
     assert len(table.removed(table.version)) == 1
     part.writeTo(table.name).overwritePartitions()
     indexed(table, rows.where("s <> 'p/1'").union(part))
+
+
+def test_an_overwrite_of_partitions_may_leave_out_an_indexed_column(spark, name, set_conf):
+    set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    table = DeltaTable(spark, name("left_out"))
+    table.sql(
+        "CREATE TABLE {t} (a BIGINT, b BIGINT, c BIGINT DEFAULT 7, p STRING) "
+        "USING qbeast OPTIONS (columnsToIndex 'a,b,c') PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    table.sql("INSERT INTO {t} SELECT id, id, id, concat('p', id % 2) FROM range(4)")
+    table.sql("INSERT OVERWRITE {t} (p, a) SELECT 'p1', id + 10 FROM range(2)")
+    kept = [(0, 0, 0, "p0"), (2, 2, 2, "p0")]
+    assert sorted(map(tuple, table.data.collect())) == [*kept, (10, None, 7, "p1"), (11, None, 7, "p1")]
+    assert not table.unindexed
+    assert not problems(table)
+
+
+def test_an_indexed_column_may_be_char(spark, name):
+    table = DeltaTable(spark, name("with_char"))
+    table.sql("CREATE TABLE {t} (id BIGINT, c CHAR(5)) USING qbeast OPTIONS (columnsToIndex 'id,c')")
+    table.sql("INSERT INTO {t} VALUES (1, 'ab'), (2, 'abcde')")
+    assert sorted(map(tuple, table.data.collect())) == [(1, "ab   "), (2, "abcde")]
+    assert not table.unindexed
+    assert not problems(table)
 
 
 @pytest.mark.slow

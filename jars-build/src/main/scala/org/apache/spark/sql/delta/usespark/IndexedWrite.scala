@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import io.usespark.{DeltaAccess, IndexedTables, Operation, Python, UseException}
 import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{Action, Metadata}
 import org.apache.spark.sql.delta.commands._
@@ -123,14 +124,16 @@ object IndexedWrite extends DeltaCommand {
       writes: Boolean = true
   ): ju.Map[String, String] = {
     val known = if (metadata.schemaString == null) new StructType() else metadata.schema
-    val added = schema.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
+    // As Delta stores it.
+    val written = CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
+    val added = written.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
     val json = new ObjectMapper()
     val answer = Python.text(
       Operation.INDEX_SETTINGS,
       Map(
         "options" -> json.writeValueAsString(indexOptions.asJava),
         "configuration" -> json.writeValueAsString(metadata.configuration.asJava),
-        "schema" -> (if (keepsSchema) StructType(known ++ added) else schema).json,
+        "schema" -> (if (keepsSchema) StructType(known ++ added) else written).json,
         "partition_columns" ->
           json.writeValueAsString(
             (if (partitionColumns.isEmpty) metadata.partitionColumns else partitionColumns).asJava
