@@ -2,6 +2,7 @@
 
 import pytest
 from placement import check_placement
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from tables import DeltaTable, checksum, numbers
 
@@ -64,3 +65,62 @@ def test_a_stream_makes_its_table(spark, source, tmp_path):
         assert check_placement(DeltaTable(spark, name)) == 300
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def _stream(rows, table, tmp_path, mode="append", change=lambda rows: rows, **options):
+    """Streams rows into a table, changed on the way."""
+    source = str(tmp_path / "rows")
+    rows.coalesce(1).write.mode("append").parquet(source)
+    read = change(rows.sparkSession.readStream.schema(rows.schema).parquet(source))
+    stream = read.writeStream.format("qbeast").outputMode(mode).options(**options)
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    stream.toTable(table.name).awaitTermination()
+
+
+WRITTEN = {"use.index.onWrite": "true"}
+
+
+def test_a_stream_widens_a_column_as_delta_does(spark, new_table, tmp_path, set_conf):
+    set_conf("spark.databricks.delta.typeWidening.allowAutomaticWidening", "ALWAYS")
+    table = new_table("id BIGINT, v INT", index="id", properties={**WRITTEN, "delta.enableTypeWidening": "true"})
+    table.sql("INSERT INTO {t} VALUES (100, 100)")
+    rows = spark.sql("SELECT id, CAST(id + 0.7 AS DOUBLE) AS v FROM range(3)")
+    _stream(rows, table, tmp_path, mergeSchema="true")
+    assert sorted(map(tuple, table.data.collect())) == [(0, 0.7), (1, 1.7), (2, 2.7), (100, 100.0)]
+    assert not table.unindexed
+
+
+@pytest.mark.parametrize(
+    ("value", "condition"), [("5000000000L", "CAST_OVERFLOW_IN_TABLE_INSERT"), ("'x1'", "CAST_INVALID_INPUT")]
+)
+def test_a_value_that_does_not_fit_fails_the_batch(spark, new_table, tmp_path, set_conf, value, condition):
+    """Outside of ANSI mode, too, where a plain cast gives another number or null."""
+    set_conf("spark.sql.ansi.enabled", "false")
+    table = new_table("id BIGINT, v INT", index="id", properties=WRITTEN)
+    with pytest.raises(StreamingQueryException, match=condition):
+        _stream(spark.sql(f"SELECT 1L AS id, {value} AS v"), table, tmp_path)
+    assert table.version == 0
+
+
+@pytest.mark.slow
+def test_fields_of_structs_are_cast_by_name(spark, new_table, tmp_path):
+    table = new_table("id BIGINT, st STRUCT<a: BIGINT, b: INT>", index="id", properties=WRITTEN)
+    _stream(spark.sql("SELECT 1L AS ID, named_struct('b', 2L, 'A', 1) AS st"), table, tmp_path)
+    assert table.data.select("id", "st.a", "st.b").collect() == [(1, 1, 2)]
+
+
+def test_a_complete_result_replaces_all_partitions(spark, new_table, tmp_path, set_conf):
+    set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    table = new_table("k BIGINT, n BIGINT", index="k", properties=WRITTEN, tail="PARTITIONED BY (n)")
+    rows = spark.sql("SELECT id % 3 AS k FROM range(6)")
+    for count in (2, 4):
+        _stream(rows, table, tmp_path, "complete", lambda read: read.groupBy("k").agg(F.count("*").alias("n")))
+        assert sorted(map(tuple, table.data.collect())) == [(k, count) for k in range(3)]
+    assert not table.unindexed
+
+
+def test_rows_may_leave_out_an_indexed_column(spark, new_table, tmp_path):
+    table = new_table("a BIGINT, b BIGINT", index="a,b", properties=WRITTEN)
+    _stream(spark.sql("SELECT id AS a FROM range(3)"), table, tmp_path)
+    assert sorted(map(tuple, table.data.collect())) == [(a, None) for a in range(3)]
+    assert not table.unindexed

@@ -110,6 +110,20 @@ def test_keys_are_equal_with_and_without_padding(spark, new_table):
     assert sorted(row.ts for row in table.data.collect()) == [2, 3]
 
 
+def test_cached_rows_are_not_those_of_before(spark, new_table):
+    table = new_table(KEYED)
+    _append(table, (1, "p", 1, "a"), (2, "p", 1, "a"))
+    _append(table, (2, "p", 2, "b"))
+    cached = table.data.cache()
+    try:
+        assert cached.count() == 3
+        _compact(table)
+        assert _rows(table) == [(1, "p", 1, "a"), (2, "p", 2, "b")]
+        assert spark.read.format("delta").load(str(table.path)).count() == 2
+    finally:
+        cached.unpersist()
+
+
 def test_a_key_never_loses_its_last_row_to_a_concurrent_delete(spark, new_table):
     table = new_table(KEYED)
     _append(table, (1, "p", 1, "old"), (2, "p", 1, "old"))

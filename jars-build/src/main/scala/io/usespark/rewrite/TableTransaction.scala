@@ -4,8 +4,10 @@ import java.net.URI
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
@@ -36,11 +38,13 @@ final case class UseOperation(operation: String, entries: Map[String, String], i
  *
  * Every step runs with `session` active.
  */
-final class TableTransaction private (session: SparkSession, rewrite: RewriteTransaction)
-    extends FileWriter(rewrite, options = None, constraints = Nil) {
+final class TableTransaction private (session: SparkSession, table: DeltaTableV2, rewrite: RewriteTransaction)
+    extends FileWriter(rewrite, options = None, constraints = Nil)
+    with Logging {
 
   def this(session: SparkSession, table: DeltaTableV2) = this(
     session,
+    table,
     ActiveSession.within(session)(new RewriteTransaction(table.deltaLog, table.catalogTable, table.update()))
   )
 
@@ -169,8 +173,19 @@ final class TableTransaction private (session: SparkSession, rewrite: RewriteTra
         Map(DeltaCommitTag.PreservedRowTrackingTag.key -> "true")
       else Map.empty[String, String]
     val actions = addedFiles.map(_.copy(dataChange = dataChange)) ++ changeFiles ++ removes
-    transaction.commit(actions, UseOperation(operation, parameters.asScala.toMap), commitTags)
+    // A commit that fails may have happened nevertheless.
+    try transaction.commit(actions, UseOperation(operation, parameters.asScala.toMap), commitTags)
+    finally if (dataChange) recache()
   }
+
+  /** Makes cached plans over the table stale, in the session of the table: ours has settings of its own for reading. */
+  private def recache(): Unit =
+    try {
+      val reader = table.spark.asInstanceOf[classic.SparkSession]
+      reader.sharedState.cacheManager.recacheByPlan(reader, table.toLogicalRelation)
+    } catch {
+      case NonFatal(error) => logWarning(s"Cached rows of ${transaction.deltaLog.dataPath} may be outdated", error)
+    }
 
   /** Commits what was configured and no files; returns the version. It reads nothing, so that it conflicts with metadata only. */
   def commitProperties(operation: String, parameters: ju.Map[String, String]): Long = step {

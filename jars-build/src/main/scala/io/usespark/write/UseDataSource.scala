@@ -75,9 +75,11 @@ final case class IndexedSink(
     val session = data.sparkSession
     val (indexOptions, rest) = IndexedWrite.splitOptions(parameters)
     val exactlyOnce = Map(DeltaOptions.TXN_APP_ID -> queryId, DeltaOptions.TXN_VERSION -> batchId.toString)
-    val options = new DeltaOptions(rest ++ exactlyOnce, session.sessionState.conf)
+    val isComplete = outputMode == OutputMode.Complete()
+    val options =
+      new DeltaOptions((if (isComplete) replacingAll(rest) else rest) ++ exactlyOnce, session.sessionState.conf)
     val log = table.fold(DeltaLog.forTable(session, path))(DeltaLog.forTable(session, _))
-    val mode = if (outputMode == OutputMode.Complete()) SaveMode.Overwrite else SaveMode.Append
+    val mode = if (isComplete) SaveMode.Overwrite else SaveMode.Append
     val readsItself = data.queryExecution.analyzed.collectFirst {
       case DeltaTable(index) if index.deltaLog.isSameLogAs(log) => true
     }.nonEmpty
@@ -89,6 +91,13 @@ final case class IndexedSink(
       Some(operation),
       readsItself
     )
+  }
+
+  /** Options of a write that replaces all rows, whatever they or the session say about overwrites of some of them. */
+  private def replacingAll(options: Map[String, String]): Map[String, String] = {
+    val ofSome = Seq(DeltaOptions.REPLACE_WHERE_OPTION, DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION)
+    options.filterNot { case (key, _) => ofSome.exists(_.equalsIgnoreCase(key)) } +
+      (DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION -> "static")
   }
 
   override def toString: String = s"IndexedSink[$path]"

@@ -7,9 +7,10 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap, Expression, Literal, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
-import org.apache.spark.sql.delta.{DataFrameUtils, OptimisticTransaction}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.delta.{DataFrameUtils, DeltaColumnMapping, OptimisticTransaction}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats._
 import org.apache.spark.sql.execution.datasources.{WriteTaskStats, WriteTaskStatsTracker}
@@ -59,15 +60,24 @@ trait BlockTracking extends OptimisticTransaction {
     val (delta, collection) =
       super.getOptionalStatsTrackerAndStatsCollection(output, outputPath, partitionSchema, data)
     val chosen = for (base <- delta; (cube, weight) <- placement) yield {
+      // A column that the rows leave out is null in the files.
+      val absent = DeltaColumnMapping.renameColumns(metadata.schema).filterNot { field =>
+        (base.dataCols.map(_.name) ++ partitionSchema.map(_.name)).contains(field.name)
+      }
       // Analysis may give attributes new ids: those of the relation below belong to the expressions.
       val plan =
         DataFrameUtils
-          .ofRows(data.sparkSession, LocalRelation(base.dataCols))
+          .ofRows(data.sparkSession, LocalRelation(base.dataCols ++ DataTypeUtils.toAttributes(StructType(absent))))
           .select(cube, weight)
           .queryExecution
           .analyzed
+      val (columns, absentColumns) = plan.children.head.output.splitAt(base.dataCols.size)
+      val nulls = AttributeMap(absentColumns.map(column => column -> Literal(null, column.dataType)))
+      val expressions = plan.expressions.map(_.transform {
+        case column: Attribute if nulls.contains(column) => nulls(column)
+      })
       val blockTracker =
-        new BlockTracker(deltaLog.newDeltaHadoopConf(), outputPath, base, plan.children.head.output, plan.expressions)
+        new BlockTracker(deltaLog.newDeltaHadoopConf(), outputPath, base, columns, expressions)
       tracker = Some(blockTracker)
       blockTracker
     }

@@ -3,18 +3,22 @@ package org.apache.spark.sql.delta.usespark
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import io.usespark.{DeltaAccess, IndexedTables, Operation, Python, UseException}
 import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{Action, Metadata}
 import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.commands.DMLUtils.TaggedCommitData
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
+import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.execution.LogicalRDD
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 
 /** Delta's write command with an [[IndexedTransaction]]. */
 object IndexedWrite extends DeltaCommand {
@@ -36,23 +40,33 @@ object IndexedWrite extends DeltaCommand {
       readsItself: Boolean = false
   ): Unit = {
     val restoreNumber = Statements.keepingNumber(write.data.sparkSession)
-    var attempt = 1
-    while (!commitOnce(write, indexOptions, operation, readsItself, attempt)) {
-      attempt += 1
+    var lost = commitOnce(write, indexOptions, operation, readsItself, None)
+    while (lost.isDefined) {
       restoreNumber()
+      lost = commitOnce(write, indexOptions, operation, readsItself, lost)
     }
   }
 
-  /** Writes and commits once; false if a conflict requires another attempt. */
+  /**
+   * An attempt that lost to a change of metadata.
+   *
+   * @param known the metadata of the first attempt that found the table
+   */
+  private case class Lost(attempts: Int, conflict: Throwable, known: Option[Metadata])
+
+  /** Writes and commits once; tells of a conflict that requires another attempt. */
   private def commitOnce(
       write: WriteIntoDelta,
       indexOptions: Map[String, String],
       operation: Option[DeltaOperations.Operation],
       readsItself: Boolean,
-      attempt: Int
-  ): Boolean = {
+      before: Option[Lost]
+  ): Option[Lost] = {
     val spark = write.data.sparkSession
     val snapshot = write.deltaLog.update(catalogTableOpt = write.catalogTableOpt)
+    val known = before.flatMap(_.known).orElse(Option.when(snapshot.version >= 0)(snapshot.metadata))
+    // The rows were made for the columns and defaults of that table.
+    for (lost <- before; table <- known if !hasSameColumns(table, snapshot.metadata)) throw lost.conflict
     val replaces = replacesAll(write, snapshot.metadata)
     val skipped = snapshot.version >= 0 && (write.mode == SaveMode.Ignore || write.mode == SaveMode.ErrorIfExists)
     val settings =
@@ -64,7 +78,7 @@ object IndexedWrite extends DeltaCommand {
     val mode = if (replaces) "replace" else if (write.mode == SaveMode.Overwrite) "partial" else "append"
     val transaction = new IndexedTransaction(write.deltaLog, write.catalogTableOpt, snapshot, settings, mode)
     OptimisticTransaction.withActive(transaction) {
-      if (hasBeenExecuted(transaction, spark, Some(write.options))) true
+      if (hasBeenExecuted(transaction, spark, Some(write.options))) None
       else {
         if (readsItself) transaction.readWholeTable()
         val data =
@@ -74,21 +88,32 @@ object IndexedWrite extends DeltaCommand {
           val version =
             transaction.commitIfNeeded(data.actions, operation.getOrElse(Writes.of(write)), data.stringTags)
           version.foreach(reportCommit(transaction, _))
-          true
+          None
         } catch {
           case conflict: DeltaConcurrentModificationException =>
             val committed = transaction.versionDespiteConflict
             committed.foreach(reportCommit(transaction, _))
-            if (committed.isEmpty) {
+            Option.when(committed.isEmpty) {
               transaction.discard()
               if (!conflict.isInstanceOf[MetadataChangedException] || write.mode != SaveMode.Append || readsItself)
                 throw conflict
-              if (attempt >= Attempts) throw exhausted(write, conflict)
+              val attempts = before.fold(1)(_.attempts + 1)
+              if (attempts >= Attempts) throw exhausted(write, conflict)
+              Lost(attempts, conflict, known)
             }
-            committed.isDefined
         }
       }
     }
+  }
+
+  /** Whether it is the same table, with the same columns, apart from how far its identity columns have come. */
+  private def hasSameColumns(before: Metadata, after: Metadata): Boolean = {
+    def columns(metadata: Metadata): StructType = SchemaMergingUtils.transformColumns(metadata.schema) {
+      (_, field, _) =>
+        val builder = new MetadataBuilder().withMetadata(field.metadata)
+        field.copy(metadata = builder.remove(DeltaSourceUtils.IDENTITY_INFO_HIGHWATERMARK).build())
+    }
+    before.id == after.id && before.partitionColumns == after.partitionColumns && columns(before) == columns(after)
   }
 
   private def exhausted(write: WriteIntoDelta, conflict: Throwable): Throwable = {
@@ -103,9 +128,19 @@ object IndexedWrite extends DeltaCommand {
     error
   }
 
-  /** Python keeps the tree of the version that it has just written. */
+  /** Python keeps the tree of the version that it has just written; a commit does not fail because of that. */
   private def reportCommit(transaction: IndexedTransaction, version: Long): Unit =
-    transaction.writeId.foreach(id => Python.text(Operation.WRITE_COMMITTED, Map("write" -> id, "version" -> version)))
+    try
+      transaction.writeId.foreach(id =>
+        Python.text(Operation.WRITE_COMMITTED, Map("write" -> id, "version" -> version))
+      )
+    catch {
+      case NonFatal(error) =>
+        logWarning(
+          s"Version $version of ${transaction.deltaLog.dataPath} was committed and could not be reported",
+          error
+        )
+    }
 
   private[usespark] def replacesAll(write: WriteIntoDelta, metadata: Metadata): Boolean =
     write.mode == SaveMode.Overwrite && write.options.replaceWhere.isEmpty &&
@@ -123,14 +158,16 @@ object IndexedWrite extends DeltaCommand {
       writes: Boolean = true
   ): ju.Map[String, String] = {
     val known = if (metadata.schemaString == null) new StructType() else metadata.schema
-    val added = schema.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
+    // As Delta stores it.
+    val written = CharVarcharUtils.replaceCharVarcharWithStringInSchema(schema)
+    val added = written.filterNot(field => known.exists(_.name.equalsIgnoreCase(field.name)))
     val json = new ObjectMapper()
     val answer = Python.text(
       Operation.INDEX_SETTINGS,
       Map(
         "options" -> json.writeValueAsString(indexOptions.asJava),
         "configuration" -> json.writeValueAsString(metadata.configuration.asJava),
-        "schema" -> (if (keepsSchema) StructType(known ++ added) else schema).json,
+        "schema" -> (if (keepsSchema) StructType(known ++ added) else written).json,
         "partition_columns" ->
           json.writeValueAsString(
             (if (partitionColumns.isEmpty) metadata.partitionColumns else partitionColumns).asJava

@@ -1,32 +1,43 @@
 package org.apache.spark.sql.delta.usespark
 
-import org.apache.spark.sql.{Column, DataFrame, SaveMode}
-import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, Snapshot}
-import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.types.{ArrayType, MapType, NullType, StructField, StructType}
+import org.apache.spark.sql.{DataFrame, SaveMode}
+import org.apache.spark.sql.catalyst.expressions.Alias
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.classic.ExpressionUtils.column
+import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, Snapshot, TypeWidening, TypeWideningMode}
+import org.apache.spark.sql.delta.UpdateExpressionsSupport
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils
+import org.apache.spark.sql.types.NullType
 
 /** Rows of a stream as Delta's sink would take them. */
-object StreamRows {
+object StreamRows extends UpdateExpressionsSupport {
 
-  /** Casts columns to the types that the table has for them, as Delta's own sink does; new columns stay as they are. */
+  /**
+   * Casts columns to the types that the table has for them, or will have where the write may widen them. As in Delta's own
+   * sink, a value that does not fit fails the batch by the policy of store assignments; new columns stay as they are.
+   */
   def fitting(data: DataFrame, snapshot: Snapshot, options: DeltaOptions, mode: SaveMode): DataFrame = {
     if (data.schema.existsRecursively(_ == NullType)) throw DeltaErrors.streamWriteNullTypeException
     val overwritesSchema = mode == SaveMode.Overwrite && options.canOverwriteSchema
     if (snapshot.version < 0 || overwritesSchema) return data
-    val columns: Seq[Column] = data.schema.map { field =>
-      val name = "`" + field.name.replace("`", "``") + "`"
-      snapshot.schema.find(_.name.equalsIgnoreCase(field.name)) match {
-        case Some(known) if known.dataType.asNullable != field.dataType.asNullable && simple(known) && simple(field) =>
-          col(name).cast(known.dataType).as(field.name)
-        case _ => col(name)
+    val widening =
+      if (options.canMergeSchema && TypeWidening.isEnabled(snapshot.protocol, snapshot.metadata))
+        Widening.ofWrites(data.sparkSession, snapshot.metadata)
+      else TypeWideningMode.NoTypeWidening
+    val merged = SchemaMergingUtils.mergeSchemas(
+      snapshot.metadata.schema,
+      data.schema,
+      allowImplicitConversions = true,
+      typeWideningMode = widening
+    )
+    val columns = data.queryExecution.analyzed.output.map { attribute =>
+      merged.find(_.name.equalsIgnoreCase(attribute.name)).map(_.dataType) match {
+        case Some(known) if !DataTypeUtils.equalsIgnoreCaseAndNullability(known, attribute.dataType) =>
+          val cast = castIfNeeded(attribute, known, CastByName(allowMissingStructField = true), attribute.name)
+          column(Alias(cast, attribute.name)())
+        case _ => column(attribute)
       }
     }
     data.select(columns: _*)
-  }
-
-  // Nested types are left to Delta, which knows how their fields evolve.
-  private def simple(field: StructField): Boolean = field.dataType match {
-    case _: StructType | _: ArrayType | _: MapType => false
-    case _ => true
   }
 }
