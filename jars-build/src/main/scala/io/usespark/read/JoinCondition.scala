@@ -22,11 +22,11 @@ final case class JoinCondition(key: Expression, column: Expression, ranges: KeyR
   /** As a filter of the rows of the scan. */
   lazy val filter: Expression = filterOf(ranges)
 
-  /** As a filter of files by values of their partitions, which are exact for strings. */
-  def partitionFilter: Expression = filterOf(ofStatistics)
+  /** As a filter of files by bounds of which none replaces invalid bytes, such as the values of partitions. */
+  lazy val fileFilter: Expression = filterOf(ofStatistics)
 
-  /** As a filter of files that Delta compares with their statistics; None if it selects all. */
-  def fileFilter: Option[Expression] = ofStatistics.withAsciiEnds.map(filterOf)
+  /** As a filter of files by bounds in which U+FFFD may replace invalid bytes; None if it selects all. */
+  lazy val replacedFilter: Option[Expression] = ofStatistics.withAsciiEnds.map(filterOf)
 
   private lazy val ofStatistics = ranges.ofStatistics(column.dataType)
 

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.execution.usespark.OwnQueries
+import org.apache.spark.sql.functions.col
 
 /**
  * The conditions that the keys of the source of a MERGE put on the rows of its target.
@@ -89,9 +90,16 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
     pairs.zipWithIndex.flatMap { case ((own, key), position) =>
       val values = rows.iterator.map(_.get(position, key.dataType)).filter(_ != null).toArray[Any]
       JoinCondition.of(own, key.dataType, Some(values), ranges).toOption.flatMap { condition =>
-        if (isPartition(condition.column)) Some(condition.partitionFilter) else condition.fileFilter
+        val isExact = isPartition(condition.column) || condition.replacedFilter.contains(condition.fileFilter)
+        if (isExact || !hasReplacedBounds) Some(condition.fileFilter) else condition.replacedFilter
       }
     }
+
+  /** Whether a bound in the log may replace bytes that are not UTF-8; by a job, for keys that are not ASCII only. */
+  private lazy val hasReplacedBounds: Boolean = {
+    val replaced = snapshot.allFiles.toDF().where(col("stats").rlike(Replaced)).select("path").limit(1)
+    OwnQueries.rows(session, replaced.queryExecution.analyzed, Description).nonEmpty
+  }
 
   private def isPartition(column: Expression): Boolean = column match {
     case attribute: Attribute => snapshot.metadata.partitionColumns.exists(_.equalsIgnoreCase(attribute.name))
@@ -101,6 +109,9 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
 
 object MergeKeys extends Logging {
   private val Description = "USE keys of a MERGE"
+
+  // U+FFFD as it is, and as some writers of JSON escape it.
+  private val Replaced = "\uFFFD|(?i)\\\\ufffd"
 
   private def named(keys: Seq[Expression]): Seq[NamedExpression] =
     keys.zipWithIndex.map { case (key, position) => Alias(key, s"key$position")() }
