@@ -221,9 +221,13 @@ def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
 
 
 def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
-    """The column that a revision names; None if there are several, which the name does not tell apart."""
+    """The column that a revision names: the top-level one, else the only nested one.
+
+    Returns:
+        None if there is none, or if there are several nested ones, which the name does not tell apart.
+    """
     found = list(_all_of(schema, stored, physical_name))
-    return found[0] if len(found) == 1 else None
+    return found[0] if found and (len(found) == 1 or not found[0].is_nested) else None
 
 
 def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn | None:

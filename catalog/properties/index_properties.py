@@ -283,7 +283,8 @@ def check_distinct(schema: StructType, column: FoundColumn) -> None:
     Raises:
         IndexConfigurationError: another column is stored under the joined name, too.
     """
-    if find_stored(schema, column.stored) is None:
+    stored = find_stored(schema, column.stored)
+    if stored is None or stored.path != column.path:
         raise IndexConfigurationError.unindexable(
             column.plain_name, column.type_name, f"another column has the name '{column.plain_name}', too"
         )

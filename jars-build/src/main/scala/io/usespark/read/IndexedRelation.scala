@@ -31,7 +31,7 @@ object IndexedRelation {
 
   /** The column that the index names by its physical name, a nested one by its path `a.b`. */
   def column(relation: LogicalRelation, schema: StructType, physical: String): Option[Expression] =
-    onlyPath(schema, physical)
+    named(schema, physical)
       .flatMap(fields => relation.resolve(fields.map(_.name), caseInsensitiveResolution))
       .map {
         case Alias(field, _) => field
@@ -40,7 +40,10 @@ object IndexedRelation {
 
   /** The index's name of a column of the table; None for what is no column, or if another column has the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
-    physicalPath(expression, schema).map(_.mkString(".")).filter(onlyPath(schema, _).isDefined)
+    physicalPath(expression, schema).flatMap { names =>
+      val name = names.mkString(".")
+      named(schema, name).filter(_.map(DeltaColumnMapping.getPhysicalName) == names).map(_ => name)
+    }
 
   /** The physical names of a column of the table and of the structs around it, from the outermost. */
   def physicalPath(expression: Expression, schema: StructType): Option[Seq[String]] =
@@ -60,12 +63,14 @@ object IndexedRelation {
 
   def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
 
-  /** The column whose physical names, joined by dots, are this name; None if there are several, which it does not tell apart. */
-  private def onlyPath(schema: StructType, physical: String): Option[Seq[StructField]] =
-    pathsOf(schema, physical) match {
-      case Seq(only) => Some(only)
-      case _ => None
-    }
+  /**
+   * The column whose physical names, joined by dots, are this name: the top-level one, else the only nested one. None if there
+   * are several nested ones, which the name does not tell apart.
+   */
+  private def named(schema: StructType, physical: String): Option[Seq[StructField]] = {
+    val paths = pathsOf(schema, physical)
+    paths.find(_.size == 1).orElse(Option.when(paths.size == 1)(paths.head))
+  }
 
   private def pathsOf(schema: StructType, physical: String): Seq[Seq[StructField]] =
     schema.fields.toSeq.flatMap { field =>
