@@ -252,3 +252,18 @@ def test_strings_that_are_not_valid_match(spark, new_table, set_conf):
     source = new_table("s STRING, n INT").append(spark.sql(texts(b"a", one, two)))
     set_conf("spark.qbeast.use.joins.keys", "2")
     compared(*tables, merge(source.name, "t.s = s.s", clauses), set_conf)
+
+
+def test_keys_beyond_ascii_skip_files(spark, new_table, set_conf):
+    """Unless a bound may be one of a string that is not valid, whose files a job looks for."""
+    tables = [new_table("s STRING, n INT", properties=NO_VECTORS) for _ in range(2)]
+    letters = ["а", "б", "в", "г"]
+    for table in tables:
+        for letter in letters:
+            table.append(spark.createDataFrame([(letter, 1), (letter + "я", 1)], "s STRING, n INT"))
+    clauses = "WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+    statement = merge(f"({texts('в'.encode())})", "t.s = s.s", clauses)
+    assert compared(*tables, statement, set_conf) == 1
+    for table in tables:
+        table.append(spark.createDataFrame([("\ufffd", 1)], "s STRING, n INT"))
+    assert compared(*tables, statement, set_conf) is None
