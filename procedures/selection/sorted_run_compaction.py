@@ -129,9 +129,11 @@ def _skipped(reason: str, size: Integers, note: str, cost: float) -> SkippedGrou
 
 def _group(merge: Merge, files: FileTable, revision_id: int, because: str) -> Relayout:
     taken = InputFile.of(files, merge.files)
-    reason = f"WEIGHTS_{merge.first:g}_TO_{merge.end:g}_WRITES_{merge.writes}"
+    # Of a band, with the weights that its rows happen to have.
+    first, end = "0" if merge.first < merge.end / 1000 else f"{merge.first:.3g}", f"{merge.end:.3g}"
+    reason = f"WEIGHTS_{first}_TO_{end}_WRITES_{merge.writes}"
     note = (
-        f"{len(merge.files)} files of {merge.writes} writes with weights from {merge.first:g} to {merge.end:g}: reads "
+        f"{len(merge.files)} files of {merge.writes} writes with weights from {first} to {end}: reads "
         f"cost {merge.before:.2f} times a fresh layout, {because}, and {merge.after:.2f} once {merge.size:.0f} bytes "
         "are rewritten"
     )

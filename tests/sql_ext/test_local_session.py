@@ -55,9 +55,13 @@ def test_an_existing_session_is_returned(spark, tmp_path, set_conf, monkeypatch)
     assert spark.conf.get(PARTITIONS) == "5"
 
 
+# Tasks of the first query set the confs of the session again, which no query has done before.
 PROGRAM = """
+import pathlib
 import sql_ext
-spark = sql_ext.session("wh")
+spark = sql_ext.session("wh", **{"spark.qbeast.use.joins.keys": "5000"})
+pathlib.Path("rows.csv").write_text("a,b\\n1,2\\n")
+assert spark.read.csv("rows.csv", header=True, inferSchema=True).dtypes[0][1] == "int"
 spark.sql("CREATE TABLE t (a INT) USING delta TBLPROPERTIES ('use.index.columns' = 'a')")
 spark.sql("INSERT INTO t SELECT id FROM range(9)")
 print(spark.sql("CALL use.optimize('t')").first().state, spark.table("t").count())

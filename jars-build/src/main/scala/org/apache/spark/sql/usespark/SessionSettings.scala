@@ -3,6 +3,7 @@ package org.apache.spark.sql.usespark
 import java.util.concurrent.ConcurrentHashMap
 
 import io.usespark.{Operation, Python, SettingDeclaration}
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.internal.SQLConf
 
 /** Makes Spark know the confs of USE, so that setting one to a value that Python does not accept is an error. */
@@ -23,8 +24,12 @@ object SessionSettings {
       }
   }
 
+  // A task sets the confs of its query again, which were checked before. It has no session that could ask.
   private def check(setting: SettingDeclaration, value: String): Unit =
-    if (value != setting.default && Python.attached && !accepted.contains((setting.name, value))) {
+    if (
+      value != setting.default && TaskContext.get() == null && Python.attached &&
+      !accepted.contains((setting.name, value))
+    ) {
       Python.text(Operation.CHECK_SETTING, Map("name" -> setting.name, "value" -> value))
       accepted.add((setting.name, value))
     }

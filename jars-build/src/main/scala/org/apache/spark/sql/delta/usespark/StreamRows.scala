@@ -1,16 +1,16 @@
 package org.apache.spark.sql.delta.usespark
 
-import org.apache.spark.sql.{DataFrame, SaveMode}
+import org.apache.spark.sql.{Column, DataFrame, SaveMode}
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.classic.ExpressionUtils.column
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaOptions, Snapshot, TypeWidening, TypeWideningMode}
 import org.apache.spark.sql.delta.UpdateExpressionsSupport
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
-import org.apache.spark.sql.types.NullType
+import org.apache.spark.sql.types.{NullType, StructType}
 
 /** Rows of a stream as Delta's sink would take them. */
-object StreamRows extends UpdateExpressionsSupport {
+object StreamRows {
 
   /**
    * Casts columns to the types that the table has for them, or will have where the write may widen them. As in Delta's own
@@ -30,14 +30,21 @@ object StreamRows extends UpdateExpressionsSupport {
       allowImplicitConversions = true,
       typeWideningMode = widening
     )
-    val columns = data.queryExecution.analyzed.output.map { attribute =>
-      merged.find(_.name.equalsIgnoreCase(attribute.name)).map(_.dataType) match {
+    data.select(new StreamCasts().columns(data, merged): _*)
+  }
+}
+
+/** A class, because methods of an object are static ones, which clients of a server could call. */
+final private class StreamCasts extends UpdateExpressionsSupport {
+
+  /** The columns of rows, cast where a table has another type for them. */
+  def columns(data: DataFrame, table: StructType): Seq[Column] =
+    data.queryExecution.analyzed.output.map { attribute =>
+      table.find(_.name.equalsIgnoreCase(attribute.name)).map(_.dataType) match {
         case Some(known) if !DataTypeUtils.equalsIgnoreCaseAndNullability(known, attribute.dataType) =>
           val cast = castIfNeeded(attribute, known, CastByName(allowMissingStructField = true), attribute.name)
           column(Alias(cast, attribute.name)())
         case _ => column(attribute)
       }
     }
-    data.select(columns: _*)
-  }
 }
