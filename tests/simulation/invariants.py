@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from catalog.errors import RowsChangedError, UseError
@@ -110,15 +110,23 @@ class Invariants:
     def _is_retained(self, version: int, cutoff: Callable[[int], bool]) -> bool:
         return version == self._world.log.newest or cutoff(version)
 
-    def on_log_deletion(self, version: int) -> None:
-        """The log can make the newest version, protected ones, and those that the process must keep."""
+    def on_log_deletion(self, version: int, made: Sequence[int]) -> None:
+        """The log can make the newest version, protected ones, and those that the process must keep.
+
+        Args:
+            version: whose entry or checkpoint was deleted.
+            made: the versions that the log could make before. A process that keeps more history may delete what an
+                interrupted purge has left of the others.
+        """
         log = self._world.log
         self.check(log.can_make(log.newest), f"log: the newest version cannot be made without {version}")
         for protection, kept in self.protected.items():
             self.check(log.can_make(kept), f"log: version {kept}, protected as {protection}, is lost with {version}")
         cutoff = self._world.scheduler.process.memory.get("cutoff")
-        if cutoff is not None and cutoff(version):
-            self.check(log.can_make(version), f"log: the retained version {version} is lost")
+        if cutoff is None:
+            return
+        for lost in made:
+            self.check(log.can_make(lost) or not cutoff(lost), f"log: the retained version {lost} is lost")
 
     # -------------------------------------------------------------------------------------------------------- errors
 

@@ -29,8 +29,10 @@ from procedures.lifecycle.purge.reclamation import (
 )
 from procedures.lifecycle.vacuum.cutoff import Cutoff
 from procedures.lifecycle.vacuum.retained import RetainedVersions
+from simulation.actors.maintenance import purge_once
 from simulation.delta_log import AddedFile, Commit
 from simulation.faults import StoreError
+from simulation.history import Violation
 from simulation.surroundings import table_state
 from simulation.surroundings.paths import ROOT
 from simulation.surroundings.placement import placed
@@ -118,6 +120,51 @@ def test_a_table_that_takes_the_place_of_another_one_keeps_its_history(world, mo
         purged(world, observe)
     assert before <= set(world.store.objects)
     assert world.log.oldest() == 0
+
+
+def test_a_purge_that_keeps_more_deletes_the_entries_that_an_interrupted_one_has_left(world, monkeypatch):
+    session = Session(world)
+    world.scheduler.process.memory["cutoff"] = lambda version: version >= 15
+    before = world.faults.before
+
+    def interrupted(phase):
+        if phase == "clean log" and 4 not in world.log.stored:
+            raise StoreError("503 SlowDown")
+        before(phase)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.faults, "before", interrupted)
+        with pytest.raises(StoreError):
+            purge(Call(session, {}, "call"), "t", older_than=15, force=True)
+    assert (min(world.log.stored), world.log.oldest()) == (5, 15)
+    purge_once(world, session, 12, force=True)
+    assert (min(world.log.stored), world.log.oldest()) == (15, 15)
+
+
+def test_the_limit_of_a_purge_that_is_suspended_at_its_beginning_is_by_the_clock_afterwards(world, monkeypatch):
+    world.scheduler.now += HOUR - 60_000
+    before = world.faults.before
+
+    def suspended(phase):
+        before(phase)
+        monkeypatch.setattr(world.faults, "before", before)
+        world.scheduler.now += 120_000
+
+    monkeypatch.setattr(world.faults, "before", suspended)
+    purge_once(world, Session(world), 4, force=True)
+    # The commit of version 16 became four hours old meanwhile.
+    assert world.log.oldest() == 16
+
+
+def test_a_deletion_of_the_entries_of_a_retained_version_is_a_violation(world):
+    session = Session(world)
+    world.scheduler.process.memory["cutoff"] = lambda version: version >= 14
+    versions = session.table.handle.versions(session)
+    versions.checkpoint(5)
+    versions.checkpoint(15)
+    versions.delete_log_before(5)
+    with pytest.raises(Violation, match="the retained version 14 is lost"):
+        versions.delete_log_before(15)
 
 
 def test_a_version_that_is_committed_and_protected_during_a_vacuum_is_not_lost(world):

@@ -35,7 +35,7 @@ def vacuum_once(world: World, session: Session, hours: float, mode: str, rate: f
         mode: see ``use.vacuum``.
         rate: files per second.
     """
-    _keep_since(world, world.clock.now() - round(hours * HOUR))
+    _keep_for(world, hours)
     call = Call(session, {}, "call")  # type: ignore[arg-type]
     vacuum_call.vacuum(call, "t", retention_hours=hours, mode=mode, max_files_per_second=rate)
 
@@ -43,23 +43,36 @@ def vacuum_once(world: World, session: Session, hours: float, mode: str, rate: f
 def purge(world: World, session: Session) -> None:
     """Deletes old history."""
     world.rest(20_000)
-    call = Call(session, {}, "call")  # type: ignore[arg-type]
     world.scheduler.process.memory["purge"] = True
     if world.random.random() < 0.3:
         version = world.random.randrange(world.log.oldest(), world.log.newest + 1)
         world.purged_to = max(world.purged_to, version)
         world.scheduler.process.memory["cutoff"] = lambda kept: kept >= version
+        call = Call(session, {}, "call")  # type: ignore[arg-type]
         purge_call.purge(call, "t", older_than=version, force=True)
         return
-    hours = world.random.choice((3, 4, 6))
-    _keep_since(world, world.clock.now() - hours * HOUR)
-    purge_call.purge(call, "t", older_than=f"{hours} hours", force=world.random.random() < 0.7)
+    purge_once(world, session, world.random.choice((3, 4, 6)), force=world.random.random() < 0.7)
 
 
-def _keep_since(world: World, time: int) -> None:
+def purge_once(world: World, session: Session, hours: int, *, force: bool) -> None:
+    """Deletes history that is older than some hours.
+
+    Args:
+        world: the history.
+        session: of the process.
+        hours: the limit.
+        force: see ``use.purge``.
+    """
+    _keep_for(world, hours)
+    call = Call(session, {}, "call")  # type: ignore[arg-type]
+    purge_call.purge(call, "t", older_than=f"{hours} hours", force=force)
+
+
+def _keep_for(world: World, hours: float) -> None:
     def keeps(version: int) -> bool:
         commits = world.log.commits
-        return version + 1 >= len(commits) or commits[version + 1].time > time
+        # By the clock at the deletion: the process may have been suspended before it read the clock for its limit.
+        return version + 1 >= len(commits) or commits[version + 1].time > world.clock.now() - round(hours * HOUR)
 
     world.scheduler.process.memory["cutoff"] = keeps
 

@@ -59,9 +59,10 @@ class JavaVersions:
         for number in sorted({*log.stored, *log.checkpoints}):
             if number < version:
                 self.world.faults.before("clean log")
+                made = [v for v in range(log.newest + 1) if log.can_make(v)]
                 log.stored.discard(number)
                 log.checkpoints.discard(number)
-                self.world.invariants.on_log_deletion(number)
+                self.world.invariants.on_log_deletion(number, made)
                 count += 1
         return count, 1000 * count
 
