@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 PLANNED, RUNNING, DONE, STALE, FAILED = "planned", "running", "done", "stale", "failed"
 _STATES = (RUNNING, DONE, STALE, FAILED)
 _ADVICE = "The group counts as planned; delete the file if the warning comes back."
+_TAKEOVER_ADVICE = "Two runs may do the same work; delete the file if the warning comes back."
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ def parse_state(text: str, now: int | None = None) -> GroupState | Unreadable:
 def state_file(plan: StoredPlan, group_id: int) -> str:
     """The file of a group, relative to the state folder."""
     return f"{plan.folder}/groups/{group_id}.json"
+
+
+def takeover_file(plan: StoredPlan, group_id: int) -> str:
+    """The file of the run that is about to overwrite a group's file, relative to the state folder."""
+    return f"{plan.folder}/groups/{group_id}-takeover.json"
 
 
 def read_claim(
@@ -181,21 +187,35 @@ class GroupClaims:
                 other = self._conflicting_claim(group_id, now, again)
                 if other is not None:
                     return other
-            # A file that another run has deleted since the first attempt must not be overwritten: a third run may have
-            # created it anew.
-            for _ in range(2):
-                if self._create(group_id, mine):
-                    break
-                other = self._conflicting_claim(group_id, now, again)
+            if not self._create(self._file(group_id), mine):
+                other = self._conflicting_claim(group_id, now, again) or self._take_over(group_id, mine, again)
                 if other is not None:
                     return other
-            else:
-                self._store(group_id, mine)
-            # Of two runs that saw an expired claim, the last one to write the file has the group.
+            # Of two runs that took it over because a takeover file could not be used, the last one has the group.
             other = self._conflicting_claim(group_id, now, again)
             if other is None:
                 self._mine[group_id] = mine
             return other
+
+    def _take_over(self, group_id: int, mine: GroupState, again: bool) -> GroupState | None:
+        """Claims a group whose run has failed or was killed; returns the run that has it or takes it over instead."""
+        # Only one run at a time: otherwise one could overwrite the claim of another one that has just read it back.
+        file, now = takeover_file(self._plan, group_id), mine.claimed_at
+        if not self._create(file, mine):
+            other = read(self._table, file, partial(parse_state, now=now), _TAKEOVER_ADVICE)
+            if isinstance(other, GroupState) and other.run_id != self._run_id and other.is_running(now):
+                return other
+        try:
+            # A file that was deleted since the first attempt must not be overwritten: a third run may have created it
+            # anew.
+            if self._create(self._file(group_id), mine):
+                return None
+            conflicting = self._conflicting_claim(group_id, now, again)
+            if conflicting is None:
+                self._store(group_id, mine)
+            return conflicting
+        finally:
+            self._delete(file)
 
     def _conflicting_claim(self, group_id: int, now: int, again: bool) -> GroupState | None:
         state = read_group_state(self._table, self._plan, group_id, now)
@@ -231,14 +251,11 @@ class GroupClaims:
             state = read_group_state(self._table, self._plan, group_id)
             if state is None or state.run_id != self._run_id or state.state != RUNNING:
                 return
-            try:
-                self._table.delete_state(self._file(group_id))
-            except (Py4JError, PySparkException, OSError) as error:
-                logger.warning("%s was not deleted: %s", self._file(group_id), access_problem(error))
+            self._delete(self._file(group_id))
 
-    def _create(self, group_id: int, state: GroupState) -> bool:
+    def _create(self, file: str, state: GroupState) -> bool:
         try:
-            return self._table.create_state(self._file(group_id), state.to_json())
+            return self._table.create_state(file, state.to_json())
         except (Py4JError, PySparkException, OSError) as error:
             if is_cancellation(causes_of(error)):
                 raise
@@ -250,6 +267,12 @@ class GroupClaims:
             self._table.write_state(self._file(group_id), state.to_json())
         except (Py4JError, PySparkException, OSError) as error:
             logger.warning("%s was not stored: %s", self._file(group_id), access_problem(error))
+
+    def _delete(self, file: str) -> None:
+        try:
+            self._table.delete_state(file)
+        except (Py4JError, PySparkException, OSError) as error:
+            logger.warning("%s was not deleted: %s", file, access_problem(error))
 
     @contextmanager
     def renewed(self) -> Iterator[None]:

@@ -9,6 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from catalog.errors import ConcurrentChangeError, ProtectionError, VersionError
+from catalog.state.plan_claims import FAILED, GroupClaims, GroupState, read_group_state, state_file
+from catalog.state.plan_files import StoredPlan
 from catalog.state.protection import protections
 from catalog.state.reclaimed import oldest_left, record_reclaimed
 from catalog.state.write_records import WriteRecord, record_write
@@ -273,3 +275,27 @@ def test_the_record_of_a_committed_rewrite_goes_although_its_files_are_live(worl
     vacuum(Call(session, {}, "call"), "t", retention_hours=3.0, mode="lite")
     assert session.table.list_state("writes") == [f"{records[1].write_id}.json"]
     assert {f"{ROOT}/{file.path}", young} <= world.store.objects.keys()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_group_that_has_failed_is_taken_over_by_one_run(seed):
+    """The seed decides the order of the steps of three runs."""
+    world = World(seed, Counter())
+    world.faults.kinds = frozenset()
+    plan, taken = StoredPlan("0" * 12, "t", 1, 1, 1, 9, (1,)), []
+
+    def take(run_id):
+        def work(session):
+            if GroupClaims(session.table, plan, run_id, "call", world.clock).take(1) is None:
+                taken.append(run_id)
+
+        return work
+
+    with placed(world):
+        table = Session(world).table
+        table.write_state(state_file(plan, 1), GroupState(FAILED, "first", "h:1", "call", 1, 2, 3).to_json())
+        for run_id in ("a", "b", "c"):
+            world.process(run_id, take(run_id))
+        world.scheduler.run()
+        assert [read_group_state(table, plan, 1).run_id] == taken
+        assert table.list_state(f"{plan.folder}/groups") == ["1.json"]

@@ -37,6 +37,10 @@ class FakeTable:
         self.requests["read"] += 1
         return self.files.get(file)
 
+    def delete_state(self, file):
+        self.requests["delete"] += 1
+        self.files.pop(file, None)
+
     def list_state(self, folder):
         self.requests["list"] += 1
         return sorted(f.removeprefix(f"{folder}/") for f in self.files if f.startswith(f"{folder}/"))

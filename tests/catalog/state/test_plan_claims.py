@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from catalog.state.plan_claims import (
     parse_state,
     read_group_states,
     state_file,
+    takeover_file,
 )
 from catalog.state.plan_files import StoredPlan
 from catalog.state.state_files import Unreadable
@@ -158,7 +160,7 @@ class Late(FolderHandle):
 
     def write_text(self, file, text):
         super().write_text(file, text)
-        if json.loads(text)["run_id"] == "a":
+        if file.endswith(FILE) and json.loads(text)["run_id"] == "a":
             self.other.write_state(FILE, GroupState(RUNNING, "b", "h:1", "cli", NOW, NOW + LEASE_MILLIS).to_json())
 
 
@@ -171,21 +173,93 @@ def test_of_two_runs_that_take_over_one_has_the_group(tmp_path):
     assert claims.state(1).run_id == "b"
 
 
-class ReleasedMeanwhile(FolderHandle):
-    """The run that has a group gives it back while another one finds out who has it, and a third one claims it."""
+class Interleaved(FolderHandle):
+    """Another run takes a group just before one of the requests of a run that does the same."""
+
+    def __init__(self, root, before):
+        super().__init__(root)
+        self.before, self.requests, self.taken_by_other = before, 0, False
+
+    def _request(self):
+        if self.requests == self.before:
+            self.taken_by_other = _claims(folder_table(self.root), "b").take(1, again=True) is None
+        self.requests += 1
+
+    def create_text(self, file, text):
+        self._request()
+        if (self.root / file).exists():
+            return False
+        super().write_text(file, text)
+        return True
+
+    def write_text(self, file, text):
+        self._request()
+        super().write_text(file, text)
 
     def read_text(self, file):
-        if '"first"' not in (super().read_text(file) or ""):
-            return super().read_text(file)
+        self._request()
+        return super().read_text(file)
+
+    def delete(self, file):
+        self._request()
+        super().delete(file)
+
+
+@pytest.mark.parametrize("state", [FAILED, STALE, RUNNING])
+def test_of_two_runs_that_take_over_at_any_time_one_has_the_group(tmp_path, state):
+    killed_or_ended = GroupState(state, "first", "h:2", "cli", 1, 2)
+    for before in range(9):
+        root = tmp_path / str(before)
+        handle = Interleaved(root, before)
+        folder_table(root).write_state(FILE, killed_or_ended.to_json())
+        taken = _claims(folder_table(root, handle), "a").take(1, again=True) is None
+        assert taken != handle.taken_by_other
+        assert _claims(folder_table(root), "c").take(1).run_id == ("a" if taken else "b")
+        assert folder_table(root).list_state(f"{PLAN.folder}/groups") == ["1.json"]
+
+
+def test_a_run_that_was_killed_while_it_took_a_group_over_does_not_keep_others_off(table):
+    table.write_state(FILE, GroupState(FAILED, "first", "h:2", "cli", 1, 2, 3).to_json())
+    killed = GroupState(RUNNING, "killed", "h:1", "cli", NOW, NOW + LEASE_MILLIS)
+    table.write_state(takeover_file(PLAN, 1), killed.to_json())
+    assert _claims(table, "a").take(1) == killed
+    assert _claims(table, "a", FakeClock(NOW + LEASE_MILLIS)).take(1) is None
+    assert table.read_state(takeover_file(PLAN, 1)) is None
+    # The answer to the run's own request was lost.
+    table.write_state(FILE, GroupState(FAILED, "first", "h:2", "cli", 1, 2, 3).to_json())
+    table.write_state(takeover_file(PLAN, 1), replace(killed, run_id="b").to_json())
+    assert _claims(table, "b").take(1) is None
+
+
+class ReleasedMeanwhile(FolderHandle):
+    """The run that has a group gives it back while another one finds out who has it, and a third one claims it.
+
+    Args:
+        root: of the table.
+        late: whether the third one waits until the other one has seen once more that nobody has the group.
+    """
+
+    def __init__(self, root, late):
+        super().__init__(root)
+        self.late, self.taken_by_third = late, False
+
+    def read_text(self, file):
+        text = super().read_text(file)
+        if not file.endswith(FILE) or (text is not None and '"first"' not in text):
+            return text
         self.delete(file)
-        assert _claims(folder_table(self.root), "third").take(1) is None
+        if text is None or not self.late:
+            self.taken_by_third = _claims(folder_table(self.root), "third").take(1) is None
         return None
 
 
-def test_a_group_that_was_given_back_and_claimed_is_not_taken(tmp_path):
-    table = folder_table(tmp_path, ReleasedMeanwhile(tmp_path))
+@pytest.mark.parametrize("late", [False, True])
+def test_a_group_that_was_given_back_and_claimed_is_not_taken(tmp_path, late):
+    handle = ReleasedMeanwhile(tmp_path, late)
     assert _claims(folder_table(tmp_path), "first").take(1) is None
-    assert _claims(table, "a").take(1).run_id == "third"
+    other = _claims(folder_table(tmp_path, handle), "a").take(1)
+    assert handle.taken_by_third == (other is not None and other.run_id == "third")
+    assert handle.taken_by_third != late
 
 
 def test_claims_are_renewed_and_what_is_left_is_given_back(table):
