@@ -112,7 +112,7 @@ def _leases_end(world: World, table: ManagedTable) -> None:
 
 def _events_are_stored(world: World, table: ManagedTable) -> None:
     """Every event of a commit is stored, unless a state file was damaged, or a purge of a young version deletes it."""
-    if not _KEEPING_EVENTS.issuperset(world.faults.kinds) or world.purged_to:
+    if not _KEEPING_EVENTS.issuperset(world.faults.kinds) or world.purged_to > 0:
         return
     event_store.reconcile(table)
     stored = set()

@@ -147,7 +147,7 @@ class Invariants:
         if self._world.is_calm:
             code = getattr(error, "code", "")
             # A purge deletes plans that have ended, while a run may be about to execute one.
-            is_deleted = code == "USE_UNKNOWN_PLAN" and self._world.purged_to > 0
+            is_deleted = code == "USE_UNKNOWN_PLAN" and self._world.purged_to >= 0
             self.check(is_deleted or code in _EXPECTED_CODES, f"errors: {what} failed without a fault: {code} {error}")
 
     def on_end_of_processes(self) -> None:

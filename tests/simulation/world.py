@@ -38,7 +38,7 @@ class World:
 
     Attributes:
         is_calm: whether the history has no faults.
-        purged_to: versions before it may have been purged by their number, however young they are.
+        purged_to: versions before it may have been purged by their number, however young they are; -1 for none.
     """
 
     def __init__(self, seed: int, phases: Counter[tuple[str, str]], *, records: bool = False) -> None:
@@ -55,7 +55,7 @@ class World:
         self.is_calm = not self.faults.kinds
         self.observation = Observation(self)
         self.invariants = Invariants(self)
-        self.purged_to = 0
+        self.purged_to = -1
         self.log.on_commit = self._committed
         self.history.kinds = tuple(self.faults.kinds)
         self.pools: tuple[Pool, ...] | None = None
