@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from catalog.jvm.java_errors import despite_interrupt
+from catalog.jvm.session import same_active_session
 
 
 def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
@@ -31,13 +32,9 @@ def local_data_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema:
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     arrays = [pa.array(map(_entries, column), field.type) for column, field in zip(values, arrow, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=arrow)
-    # PySpark makes the session of a DataFrame the active one of the whole process.
-    active = SparkSession._activeSession
-    try:
+    with same_active_session():
         # Spark hands the rows over in a file, and a thread that is asked to stop cannot read files.
         return despite_interrupt(spark, lambda: spark.createDataFrame(table, schema=columns))
-    finally:
-        SparkSession._activeSession = active
 
 
 def _arrow_schema(columns: StructType) -> pa.Schema:

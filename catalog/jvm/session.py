@@ -202,3 +202,16 @@ def forget_interrupt(spark: SparkSession) -> bool:
         Whether the thread is one that serves a statement. An interrupt of any other thread is left to its owner.
     """
     return bool(java_class(spark, "org.apache.spark.sql.usespark.CallbackThreads").forgetInterrupt())
+
+
+@contextmanager
+def same_active_session() -> Iterator[None]:
+    """Keeps the active session, of which PySpark makes the session of each new DataFrame, for the whole process.
+
+    Sessions of ours have settings of their own, such as samples that Spark takes, and are not for users.
+    """
+    active = SparkSession._activeSession
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = active

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import activate
+from catalog.jvm.session import activate, same_active_session
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -52,16 +52,12 @@ def in_threads(
             except BaseException as error:  # noqa: BLE001 - raised by the caller's thread
                 errors[number] = error
 
-    # PySpark makes the session of a new DataFrame the active one of the whole process.
-    active = SparkSession._activeSession
     threads = [InheritableThread(target=loop, name=f"use-look-{n}") for n in range(min(most, len(items)))]
-    try:
+    with same_active_session():
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    finally:
-        SparkSession._activeSession = active
     if errors:
         raise errors[min(errors)]
     return [results[number] for number in range(len(items))]

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.jvm.java_values import JavaValue, data_frame, java_column, java_data
+from catalog.jvm.session import same_active_session
 from catalog.jvm.table_state import TableState
 
 
@@ -95,7 +96,8 @@ class TableVersions:
         """
         if first is not None and first > last:
             schema = "version bigint, is_added boolean, path string, size bigint, removed_at bigint"
-            return self.spark.createDataFrame([], schema)
+            with same_active_session():
+                return self.spark.createDataFrame([], schema)
         commits = self._java.commits(-1 if first is None else first, last)
         return self._named(data_frame(commits, self.spark), "version")
 

@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from catalog.errors import InvalidArgumentError, TooComplexError, UnknownNameError, first_line
 from catalog.jvm.java_errors import is_stack_overflow, text_of
+from catalog.jvm.session import same_active_session
 from catalog.predicates.sql_conditions import name_parts
 
 _ACCEPTED = "one predicate over the table's columns, e.g. 'x > 1 AND y IN (2, 3)'"
@@ -98,7 +99,8 @@ class RowPredicate:
         """
         for node in self.tree.find_all(exp.Column):
             _check_column(schema, name_parts(node))
-        rows = spark.createDataFrame([], schema)
+        with same_active_session():
+            rows = spark.createDataFrame([], schema)
         try:
             data_type = rows.select(F.expr(self.text)).schema[0].dataType
             rows.where(self.text).schema  # noqa: B018 - reading the schema analyses the query

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog.jvm.session import same_active_session
 from catalog.state.write_records import WriteRecord, forget_write, writes_before
 from catalog.table.managed_table import ManagedTable
 
@@ -28,7 +29,8 @@ class AbortedRewrites:
 
         A file of a rewrite whose commit is known after all is among them; it is referenced, and stays.
         """
-        return session.createDataFrame([(path,) for path in self._file_paths()], "path string")
+        with same_active_session():
+            return session.createDataFrame([(path,) for path in self._file_paths()], "path string")
 
     def _file_paths(self) -> Iterator[str]:
         marks: dict[str, set[str]] = {}

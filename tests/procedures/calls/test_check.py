@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from placement import check_placement
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tables import NUMBERS, create, numbers
 
@@ -68,8 +69,10 @@ def table(spark, new_table):
 @pytest.mark.slow
 def test_a_sound_table_shows_nothing(table, monkeypatch):
     monkeypatch.setattr(reading, "FILES_AT_ONCE", 5)
-    before = table.state()
+    before, active = table.state(), SparkSession._activeSession
     [row] = check(table, deep=True, repair=True)
+    # Sessions of ours are not for users.
+    assert SparkSession._activeSession is active
     assert (row.check, row.severity, row.path) == ("SUMMARY", "ok", None)
     indexed = sum(f.revision > 0 for f in table.files)
     assert f"no problem in {indexed} indexed of {len(table.files)} files" in row.message
