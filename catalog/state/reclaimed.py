@@ -81,9 +81,7 @@ def _oldest_left(
     """
     unreadable, found = None, []
     try:
-        found = _recorded(table, table_id)
-        if committed is not None:
-            found += _recorded_since(table, table_id, committed - _CLOCK_MILLIS)
+        found = _recorded(table, table_id, None if committed is None else committed - _CLOCK_MILLIS)
     except (Py4JError, PySparkException, OSError) as error:
         unreadable = ProtectionError.uncertain(f"{table.state_folder}/{RECLAIMED_FOLDER}", access_problem(error))
         logger.warning("%s/%s: %s. %s", table.state_folder, RECLAIMED_FOLDER, access_problem(error), _ADVICE)
@@ -95,24 +93,28 @@ def _oldest_left(
     return max(found, default=0), unreadable
 
 
-def _recorded(table: ManagedTable, table_id: str) -> list[int]:
-    """The oldest versions left that reclamations of a table have recorded."""
-    names = map(_NAME.fullmatch, table.list_state(RECLAIMED_FOLDER))
-    return [int(name[1]) for name in names if name is not None and name[2] == _key(table_id)]
+def _recorded(table: ManagedTable, table_id: str, others_since: int | None = None) -> list[int]:
+    """The oldest versions left that reclamations of a table have recorded.
 
-
-def _recorded_since(table: ManagedTable, table_id: str, time: int) -> list[int]:
-    """The oldest versions left that were recorded under other ids since a time, epoch milliseconds."""
+    Args:
+        table: the table.
+        table_id: Delta's metadata id.
+        others_since: a time, epoch milliseconds, from which on records of other ids count, too; None = never.
+    """
     found = []
     for name in table.list_state(RECLAIMED_FOLDER):
         named = _NAME.fullmatch(name)
-        if named is None or named[2] == _key(table_id):
-            continue
-        record = read(table, f"{RECLAIMED_FOLDER}/{name}", parse_reclaimed, _ADVICE)
-        # The name says everything but the time.
-        if isinstance(record, Unreadable) or (isinstance(record, Reclaimed) and record.at >= time):
+        if named is not None and (named[2] == _key(table_id) or _is_since(table, name, others_since)):
             found.append(int(named[1]))
     return found
+
+
+def _is_since(table: ManagedTable, name: str, time: int | None) -> bool:
+    """Whether a record was made since a time; one that cannot be read counts, since its name says everything else."""
+    if time is None:
+        return False
+    record = read(table, f"{RECLAIMED_FOLDER}/{name}", parse_reclaimed, _ADVICE)
+    return isinstance(record, Unreadable) or (isinstance(record, Reclaimed) and record.at >= time)
 
 
 def _key(table_id: str) -> str:

@@ -127,7 +127,7 @@ def optimizer_of(
         app: whose runs and clock it uses; the application of the process when left out.
         stored_plan: the plan that is executed; strategies choose the groups when left out.
         spend: see ``OptimizerParts``.
-        check: see ``TablePlanner``.
+        check: see ``TablePlanner``; not called for a stored plan, which names its table and its files.
     """
     spark = table.spark
     app = app or application()

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from catalog.files.block_rows import BLOCKS_SCHEMA
 from catalog.files.full_paths import full_path, one_spelling
-from catalog.jvm.session import same_active_session
+from catalog.jvm.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG
@@ -64,10 +64,9 @@ class TaggedFiles:
             for number, revision in snapshot.revisions.items()
             if number > 0 and revision.transformations
         ]
-        with same_active_session():
-            spaces = snapshot.spark.createDataFrame(
-                known, "revision_id bigint, pattern string, symbols int, desired bigint"
-            )
+        spaces = local_data_frame(
+            snapshot.spark, known, "revision_id bigint, pattern string, symbols int, desired bigint"
+        )
         files = snapshot.log_files.select(
             "path",
             F.get_json_object("stats", "$.numRecords").try_cast("bigint").alias("stored"),
@@ -277,8 +276,7 @@ def revision_problems(snapshot: TableSnapshot) -> DataFrame:
         ("REVISION_UNREADABLE", ERROR, None, _number(key), None, f"table property '{key}': {reason}")
         for key, reason in sorted(problems.items())
     ]
-    with same_active_session():
-        return snapshot.spark.createDataFrame(rows, SCHEMA)
+    return local_data_frame(snapshot.spark, rows, SCHEMA)
 
 
 def _number(key: str) -> int | None:

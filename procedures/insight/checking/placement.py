@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, DateType, FloatType, TimestampNTZType, TimestampType
 
-from catalog.jvm.session import same_active_session
+from catalog.jvm.local_rows import local_data_frame
 from otree.cube import CubeId
 from procedures.insight.checking.problem import ERROR, SCHEMA
 from procedures.layout.index_columns import IndexColumns
@@ -49,8 +49,7 @@ def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
         wrong += CubeId.of_point(point, depth).cell != cell
     message = f"{wrong} of {len(sampled)} rows are not where the transformations of the revision place them"
     problems = [(CHECK, ERROR, None, revision.revision_id, None, message)] if wrong else []
-    with same_active_session():
-        return rows.sparkSession.createDataFrame(problems, SCHEMA)
+    return local_data_frame(rows.sparkSession, problems, SCHEMA)
 
 
 def _plain(column: Column, data_type: DataType) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from catalog.columns.column_names import find_stored
 from catalog.files.full_paths import full_path, scanned_path
-from catalog.jvm.session import same_active_session
+from catalog.jvm.local_rows import local_data_frame
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
 from catalog.table.snapshot import TableSnapshot
 from otree.cube import CubeId
@@ -87,8 +87,7 @@ def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
     parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
     known = [(cube.text, cube.depth, cube.cell) for cube in parsed if cube.depth <= limit]
     deepest = max((depth for _, depth, _ in known), default=0)
-    with same_active_session():
-        return files.sparkSession.createDataFrame(known, "cube_id string, depth int, prefix bigint"), deepest
+    return local_data_frame(files.sparkSession, known, "cube_id string, depth int, prefix bigint"), deepest
 
 
 def _of_part(
