@@ -150,7 +150,7 @@ format: java $(INSTALLED) ## write the formats and what can be fixed
 	@$(BIN)/ruff format --quiet --line-length 88 $(PAGES)
 	@$(BIN)/python $(SHIM) --scalafmt write
 
-bench: java $(INSTALLED) test-shim ## compare with Delta, Iceberg and Hudi: the same data, histories and budgets (35 minutes; ARGS=--help)
+bench: java $(INSTALLED) test-shim ## compare with Delta, Iceberg and Hudi: the same data, histories and budgets (30 minutes; ARGS=--help)
 	@PYTHONPATH=bench $(BIN)/python -m peers.main $(ARGS)
 	@$(MAKE) bench-page
 

@@ -3,7 +3,7 @@
 Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
 pairs. Results that are newer than their workload are kept; ``--again`` measures anew.
 
-    make bench                                              # about 35 minutes on two cores
+    make bench                                              # about 30 minutes on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
 """
 
