@@ -59,6 +59,11 @@ class RetainedVersions:
             version = self._versions.at(self._cutoff.delete_before)
         return min(max(version, self.oldest), self.newest)
 
+    @cached_property
+    def begins_at(self) -> int:
+        """When the history that stays begins, epoch milliseconds."""
+        return self._cutoff.delete_before if self._cutoff.version is None else self._versions.time_of(self.version)
+
     def protected(self) -> tuple[Protection, ...]:
         """The protections of the table.
 

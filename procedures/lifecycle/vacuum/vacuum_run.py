@@ -235,7 +235,7 @@ class VacuumRun:
 
     @cached_property
     def _plans(self) -> list[ExpiredPlan]:
-        return expired_plans(self._table, self._delete_before, application().clock.now())
+        return expired_plans(self._table, self.retained.begins_at, application().clock.now())
 
     def _delete_plans(self) -> None:
         files = delete_plans(self._table, self._plans)

@@ -75,6 +75,17 @@ def test_versions_from_the_limit_on_stay(spark, new_table):
     assert "the oldest version left is 3" in reclaimed(table, 2)
 
 
+def test_plans_that_were_stored_since_the_version_stay(spark, new_table):
+    table = new_table("id BIGINT").append(spark.range(50)).append(spark.range(50))
+    (old,) = sql_ext.call(spark, "plan", table=table.name, columns="id", store=True).collect()
+    table.append(spark.range(50))
+    kept = table.version
+    (new,) = sql_ext.call(spark, "plan", table=table.name, columns="id", store=True).collect()
+    assert {r.plan_id for r in table.sql("SELECT plan_id FROM {t}.plans")} == {old.plan_id, new.plan_id}
+    purge(table, older_than=kept, force=True)
+    assert {r.plan_id for r in table.sql("SELECT plan_id FROM {t}.plans")} == {new.plan_id}
+
+
 @pytest.mark.slow
 def test_versions_before_the_limit_end_and_later_ones_stay(spark, new_table):
     table = new_table("id BIGINT", properties=VECTORS)
