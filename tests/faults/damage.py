@@ -105,7 +105,7 @@ def run(worker: WorkerProcess, tables: Tables, case: DamageCase) -> Outcome:
     if failed is None:
         before = oracle.ids(path)
         recovered = worker.ask("recover", operation=case.operation, path=str(path), accepted=_ACCEPTED)
-        failed = f"{recovered}" if recovered else problem_after(path, case.operation, rows, before)
+        failed = f"{recovered}" if recovered else problem_after(path, case.operation, rows, before, case.file)
     if failed is None:
         tables.remove(path)
     else:
