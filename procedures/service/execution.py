@@ -14,7 +14,7 @@ from catalog.errors import ConcurrentChangeError
 from catalog.history.events import OPERATION
 from catalog.insights.consumption import newest_record, trim_scans
 from catalog.insights.ingestion import record_commits
-from catalog.jvm.log_probe import commits_since
+from catalog.jvm.log_probe import commits_since, qualified
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.shared_texts import SharedTexts
 from catalog.jvm.task_queue import cores, tasks_queued_outside
@@ -276,7 +276,7 @@ class SparkEngine:
             ConcurrentChangeError: another table has its name now.
         """
         table = ManagedTable.find(self._spark, run.table)
-        if table.location != run.location:
+        if qualified(self._spark, table.location) != run.location:
             raise ConcurrentChangeError(f"{run.table} is another table now; the run ends.")
         return table
 

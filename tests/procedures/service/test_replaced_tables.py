@@ -97,3 +97,14 @@ def test_the_service_finds_a_new_table_at_the_place(spark, new_table, service):
     two_rows_of_each_key(spark, table)
     threads.run()
     assert table.data.count() == 20
+
+
+def test_a_location_may_be_a_link(spark, new_table, service, tmp_path):
+    service, threads = service
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    linked = new_table(COLUMNS, properties=KEEPS_THE_LATEST, tail=f"LOCATION '{tmp_path}/link/t'")
+    table = two_rows_of_each_key(spark, linked)
+    service.tick()
+    threads.run()
+    assert table.data.count() == 10
