@@ -36,8 +36,10 @@ def has_selected_keys(
     """
     for keys, rows in _comparisons(source, definitions):
         if all(column.attribute_id in keys for column in columns):
-            found = [keys[column.attribute_id or 0].column(spark).cast(column.type) for column in columns]
-            values = rows.data(spark).agg(*gap_aggregates(F.hash(*found))).collect()[0].asDict()
+            # A key that is no value of the column matches no row.
+            found = [keys[column.attribute_id or 0].column(spark).try_cast(column.type) for column in columns]
+            matching = rows.data(spark).where(~F.greatest(*map(F.isnull, found), F.lit(False)))
+            values = matching.agg(*gap_aggregates(F.hash(*found))).collect()[0].asDict()
             if found_gaps(values):
                 return True
     return False
@@ -50,8 +52,8 @@ def _comparisons(source: PlanTree, definitions: Mapping[int | None, ExpressionTr
         node = nodes.pop()
         nodes.extend(node.children)
         for expression in _all_in(node.expressions):
-            if expression.kind == "InSubquery":
-                rows = expression.query
+            # The rows of a correlated subquery are other ones for each row of the query.
+            if expression.kind == "InSubquery" and not _is_correlated(rows := expression.query):
                 pairs = zip(expression.values, rows.output, strict=False)
                 yield {_origin(value, definitions): key for value, key in pairs}, rows
         if node.kind == "Join":
@@ -60,6 +62,12 @@ def _comparisons(source: PlanTree, definitions: Mapping[int | None, ExpressionTr
             for rows in node.children:
                 own = {attribute.attribute_id for attribute in rows.output}
                 yield {_origin(one, definitions): key for one, key in sides if key.attribute_ids <= own}, rows
+
+
+def _is_correlated(rows: PlanTree) -> bool:
+    return any("OuterReference" in expression.kinds for expression in rows.expressions) or any(
+        map(_is_correlated, rows.children)
+    )
 
 
 def _all_in(expressions: Sequence[ExpressionTree]) -> Iterator[ExpressionTree]:
