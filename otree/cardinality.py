@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+
 WEIGHT_PARTS = 64
 """Parts of the range of weights that are looked at, all of the same length."""
 # If weights are random, one of 64 parts of this many weights each is empty once in 10^12 tables.
@@ -12,15 +14,20 @@ _FINE_ENOUGH = 1_000
 _SHARED = 10
 
 
-def has_gaps(parts: int, distinct_weights: int) -> bool:
+def has_gaps(parts: int, distinct_weights: int, lowest: int, highest: int) -> bool:
     """Say whether there are parts of the range of weights from which random weights would not all be missing.
 
-    With few weights, longer parts are looked at.
+    With few weights, longer parts are looked at. The parts of a split lack weights at an end, which may be shorter.
 
     Args:
         parts: A bit for each of the ``WEIGHT_PARTS`` parts that has a weight, the lowest one for the lowest weights.
         distinct_weights: Number of different weights, exact or estimated.
+        lowest: The lowest weight.
+        highest: The highest weight.
     """
+    end = max(lowest - MIN_WEIGHT, MAX_WEIGHT - highest) / (MAX_WEIGHT - MIN_WEIGHT)
+    if end * distinct_weights >= _WEIGHTS_OF_A_PART:
+        return True
     length = WEIGHT_PARTS
     while length > 1 and distinct_weights * length >= 2 * WEIGHT_PARTS * _WEIGHTS_OF_A_PART:
         length //= 2

@@ -81,7 +81,9 @@ class RowSample:
         parts = 0
         for part in np.unique(found >> PART_BITS) + WEIGHT_PARTS // 2:
             parts |= 1 << int(part)
-        return WeightCardinality(self.rows, self.distinct_weights, has_gaps(parts, len(found)))
+        has_found = len(found) > 0
+        gaps = has_found and has_gaps(parts, len(found), int(found[0]), int(found[-1]))
+        return WeightCardinality(self.rows, self.distinct_weights, gaps)
 
     @property
     def distinct_weights(self) -> int:

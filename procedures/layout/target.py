@@ -58,6 +58,7 @@ def revision_for(
     revision = next_revision(latest, configuration.transformers, stats, cube_size, now, location, renew=renew)
     if latest is not None and revision.revision_id == latest.revision_id:
         return revision, {}
+    weights = None if weights is None else _with_known_gaps(weights, revision.columns, snapshot)
     revision = replace(revision, weights=weights, revision_id=max(revision.revision_id, above + 1))
     taken = (listed or snapshot).revision_ids_in_use | snapshot.stored_revisions.numbers
     while revision.revision_id in taken:
@@ -65,6 +66,25 @@ def revision_for(
     first = [staging_of(revision)] if not snapshot.stored_revisions.numbers else []
     new = configuration_of([*first, revision])
     return revision, new | configuration.remembered(snapshot.settings, revision.revision_id)
+
+
+def _with_known_gaps(
+    weights: WeightCardinality, columns: tuple[str, ...], snapshot: TableSnapshot
+) -> WeightCardinality:
+    """What was measured, with the gaps that revisions of the same columns have.
+
+    Their rows stay, so a gap stays. Rows that show one alone may be those of some files, which have a part of the
+    weights each; so a revision that was measured by as many weights or more is believed.
+
+    Args:
+        weights: of the rows that the new revision is made for.
+        columns: of the new revision.
+        snapshot: the table.
+    """
+    revisions = snapshot.revisions.values()
+    alike = [r.weights for r in revisions if r.weights is not None and r.columns == columns and not r.is_staging]
+    is_new = all(other.distinct_weights < weights.distinct_weights for other in alike)
+    return replace(weights, has_gaps=any(other.has_gaps for other in alike) or (weights.has_gaps and is_new))
 
 
 @dataclass(frozen=True)

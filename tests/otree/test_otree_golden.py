@@ -177,7 +177,20 @@ EVERY_PART = (1 << 64) - 1
     ],
 )
 def test_gaps_in_the_range_of_weights(parts, distinct, gaps):
-    assert has_gaps(parts, distinct) == gaps
+    assert has_gaps(parts, distinct, -(2**31), 2**31 - 1) == gaps
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "distinct", "gaps"),
+    [
+        (-(2**31), int(2**32 * 0.49), 200_000, True),  # 99 % of the rows
+        (int(2**32 * -0.49), 2**31 - 1, 200_000, True),
+        (-(2**31), int(2**32 * 0.49), 3_000, False),  # too few to tell
+        (-(2**31) + 21_000, 2**31 - 22_000, 200_000, False),
+    ],
+)
+def test_gaps_at_the_ends_of_the_range(lowest, highest, distinct, gaps):
+    assert has_gaps(EVERY_PART, distinct, lowest, highest) == gaps
 
 
 @pytest.mark.parametrize(
