@@ -289,6 +289,24 @@ class IndexConfigurationError(UseError):
         return cls(text, code="USE_UNINDEXABLE_TYPE", sql_state="42K09")
 
 
+class AmbiguousColumnError(IndexConfigurationError):
+    """The index has one name for several columns, as it joins the parts of a name by dots."""
+
+    code = "USE_AMBIGUOUS_COLUMN"
+    sql_state = "42702"
+
+    @classmethod
+    def of(cls, stored: str, columns: Iterable[str]) -> AmbiguousColumnError:
+        """Several columns are stored under a joined name.
+
+        Args:
+            stored: the name.
+            columns: how they are written in statements.
+        """
+        text = f"The columns {' and '.join(columns)} cannot be indexed: the index has one name for them, '{stored}'."
+        return cls(text)
+
+
 class NotSupportedError(UseError):
     """The feature is declared but not supported in this version."""
 

@@ -260,8 +260,8 @@ def _index_settings(_: SparkSession, request: IndexSettings) -> str:
 
 
 @_answers(WriteFiles)
-def _write_files(spark: SparkSession, request: WriteFiles) -> None:
-    write_indexed(IndexedRows(spark, request.write), application())
+def _write_files(spark: SparkSession, request: WriteFiles) -> str | None:
+    return write_indexed(IndexedRows(spark, request.write), application())
 
 
 @_answers(WriteKeptRows)

@@ -20,6 +20,8 @@ AUTOMATIC = "auto"
 """In place of index columns, the word for columns that the service chooses; a column of this name is in backquotes."""
 DECLARED_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """In the metadata of a field of strings, the type that was declared: CHAR(n) or VARCHAR(n)."""
+PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
+"""In the metadata of a field, the name under which column mapping stores it."""
 
 _NEEDS_QUOTES = re.compile(r"[.`*,:]|^\s|\s$|^$")
 # A part of a quoted name, and what ends it.
@@ -88,7 +90,7 @@ def _in_backquotes(part: str) -> str:
 
 def physical_name(field: StructField) -> str:
     """The name under which column mapping stores a field; its own name without mapping."""
-    return str((field.metadata or {}).get("delta.columnMapping.physicalName", field.name))
+    return str((field.metadata or {}).get(PHYSICAL_NAME_KEY, field.name))
 
 
 def _lower_name(field: StructField) -> str:
@@ -113,6 +115,11 @@ def written_name(schema: StructType, column: FoundColumn) -> str:
     resolved = find_column(schema, column.name)
     if resolved is not None and resolved.path == column.path and column.name.lower() != AUTOMATIC:
         return column.name
+    return quoted_path(column)
+
+
+def quoted_path(column: FoundColumn) -> str:
+    """The name of a column with each part in backquotes, which no other column has."""
     return ".".join(_in_backquotes(part) for part in column.path)
 
 
@@ -221,13 +228,22 @@ def _within(field: StructField, inner: FoundColumn) -> FoundColumn:
 
 
 def find_stored(schema: StructType, stored: str) -> FoundColumn | None:
-    """The column that a revision names: the top-level one, else the only nested one.
+    """The column that a revision names; None if there is none, or if the name does not tell several apart."""
+    found = columns_stored_as(schema, stored)
+    return found[0] if len(found) == 1 else None
 
-    Returns:
-        None if there is none, or if there are several nested ones, which the name does not tell apart.
+
+def columns_stored_as(schema: StructType, stored: str) -> list[FoundColumn]:
+    """All columns that a revision calls so, top-level ones first.
+
+    More than one after a column was added: which of them was indexed is not known any more.
     """
-    found = list(_all_of(schema, stored, physical_name))
-    return found[0] if found and (len(found) == 1 or not found[0].is_nested) else None
+    return list(_all_of(schema, stored, physical_name))
+
+
+def has_physical_names(schema: StructType) -> bool:
+    """Whether column mapping has named the columns."""
+    return any(PHYSICAL_NAME_KEY in (field.metadata or {}) for field in schema.fields)
 
 
 def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn | None:

@@ -11,6 +11,7 @@ from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats
 from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
+    COLUMN_MAPPING_KEY,
     COLUMN_STATS_KEY,
     COLUMNS_KEY,
     COMPATIBILITY_KEY,
@@ -30,7 +31,9 @@ from otree.revision import newest_revision
 _OTHERS = (CUBE_SIZE_KEY, TARGET_FILE_BYTES_KEY, COLUMN_STATS_KEY, COMPATIBILITY_KEY)
 
 
-def check_property(key: str, text: str, schema: StructType, partition: tuple[str, ...]) -> None:
+def check_property(
+    key: str, text: str, schema: StructType, partition: tuple[str, ...], mapping_mode: str = "none"
+) -> None:
     """Checks the value of one property that exists, whatever the others are.
 
     Args:
@@ -38,6 +41,7 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
         text: its value.
         schema: the table's schema, logical names; without columns where it is not known yet.
         partition: partition columns, logical names.
+        mapping_mode: Delta's property for column mapping.
 
     Raises:
         UseError: the value is not accepted.
@@ -48,7 +52,7 @@ def check_property(key: str, text: str, schema: StructType, partition: tuple[str
     if key == AUTO_COLUMNS_KEY:
         column_entries(key, text)
     elif key == COLUMNS_KEY and schema.fields and not is_automatic(text):
-        IndexConfiguration.of({key: text}, schema, None, partition)
+        IndexConfiguration.of({key: text, COLUMN_MAPPING_KEY: mapping_mode}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:
         declared_stats(text, schema)
     elif key == PRIMARY_KEY_KEY and schema.fields:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 from catalog.columns.column_names import (
     AUTOMATIC,
     FoundColumn,
+    columns_stored_as,
     find_column,
     find_stored,
+    has_physical_names,
     logical_name,
     physical_name,
+    quoted_path,
     split_names,
 )
-from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
+from catalog.errors import AmbiguousColumnError, IndexConfigurationError, InvalidArgumentError, UnknownNameError
 from catalog.properties.declared_stats import COLUMN_STATS_KEY, declared_stats
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.settings.setting import BOOLEAN, FRACTIONS, TEXT, Setting, choice, duration, whole_number
@@ -57,6 +60,9 @@ CUBE_SIZE_KEY = "use.index.cubeSize"
 SAMPLE_FRACTIONS_KEY = "use.index.sampleFractions"
 # Whether inserts are indexed as they are written.
 ON_WRITE_KEY = "use.index.onWrite"
+
+# A property of Delta.
+COLUMN_MAPPING_KEY = "delta.columnMapping.mode"
 
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
 COMPATIBILITIES = ("", "qbeast")
@@ -192,7 +198,8 @@ class IndexConfiguration:
 
         Raises:
             UnknownNameError: a column that the schema does not have.
-            IndexConfigurationError: a column type that cannot be indexed.
+            IndexConfigurationError: a column type that cannot be indexed, or a column whose name is that of another one
+                in the index, too.
             InvalidArgumentError: a malformed value.
         """
         target = TARGET_FILE_BYTES.value(configuration)
@@ -204,7 +211,7 @@ class IndexConfiguration:
             and all(find_stored(schema, t.column) is not None for t in latest.transformers)
         )
         if text is not None and not as_indexed:
-            columns = _columns(text, schema, partition)
+            columns = _columns(text, schema, partition, _are_named(configuration, schema))
         else:
             # Resolved when the revision was made: since then a column may have been renamed, or its type widened.
             revision = latest or _staged(configuration)
@@ -259,8 +266,17 @@ def indexable_type(data_type: DataType) -> str | None:
     return format_data_type(data_type.simpleString())
 
 
-def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[tuple[FoundColumn, str]]:
-    """The columns that the property names, and their transformations ('' = the type's own)."""
+def _columns(
+    text: str, schema: StructType, partition: tuple[str, ...], are_named: bool
+) -> list[tuple[FoundColumn, str]]:
+    """The columns that the property names, and their transformations ('' = the type's own).
+
+    Args:
+        text: the property.
+        schema: logical schema.
+        partition: partition columns, logical names.
+        are_named: whether the stored names of the columns are known.
+    """
     resolved: list[tuple[FoundColumn, str]] = []
     for name, kind in column_entries(COLUMNS_KEY, text):
         column = find_column(schema, name)
@@ -272,25 +288,30 @@ def _columns(text: str, schema: StructType, partition: tuple[str, ...]) -> list[
             raise InvalidArgumentError.of(
                 COLUMNS_KEY, text, f"'{name}' is a partition column, whose values already select files"
             )
-        check_distinct(schema, column)
+        if are_named:
+            check_distinct(schema, column.stored)
         resolved.append((column, kind))
     return resolved
 
 
-def check_distinct(schema: StructType, column: FoundColumn) -> None:
-    """Refuses a column that revisions cannot name, since they join the parts of a name by dots.
+def check_distinct(schema: StructType, stored: str) -> None:
+    """Refuses a name that revisions would have for several columns, since they join the parts of a name by dots.
 
     Raises:
-        IndexConfigurationError: another column is stored under the joined name, too.
+        AmbiguousColumnError: more than one column is stored under it.
     """
-    stored = find_stored(schema, column.stored)
-    if stored is None or stored.path != column.path:
-        raise IndexConfigurationError.unindexable(
-            column.plain_name, column.type_name, f"another column has the name '{column.plain_name}', too"
-        )
+    columns = columns_stored_as(schema, stored)
+    if len(columns) > 1:
+        raise AmbiguousColumnError.of(stored, [quoted_path(column) for column in columns])
+
+
+def _are_named(configuration: Mapping[str, str], schema: StructType) -> bool:
+    """Whether the stored names of columns are known: column mapping names them after CREATE TABLE was checked."""
+    return configuration.get(COLUMN_MAPPING_KEY, "none").lower() == "none" or has_physical_names(schema)
 
 
 def _stored(schema: StructType, stored: str) -> FoundColumn:
+    check_distinct(schema, stored)
     column = find_stored(schema, stored)
     if column is None:
         raise UnknownNameError.of("column", stored, schema.names)
@@ -364,7 +385,7 @@ def _check_compatibility(
         )
     unread = {
         "deletion vectors": configuration.get("delta.enableDeletionVectors", "").lower() == "true",
-        "column mapping": configuration.get("delta.columnMapping.mode", "none").lower() != "none",
+        "column mapping": configuration.get(COLUMN_MAPPING_KEY, "none").lower() != "none",
         "partition columns": bool(partition),
     }
     for feature, present in unread.items():

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.columns.column_names import find_stored
-from catalog.errors import IndexConfigurationError
+from catalog.errors import AmbiguousColumnError, IndexConfigurationError
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
 from catalog.jvm.session import described_jobs, write_session
@@ -84,13 +84,16 @@ class _Write:
         return LayoutWriter(self.session, self.handle, self.snapshot, self.observe, strict=False)
 
 
-def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver = ignore_step) -> None:
+def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver = ignore_step) -> str | None:
     """Has the rows written by Delta, indexed.
 
     Args:
         handle: one call of Delta's ``writeFiles``, in the writer's session.
         app: whose trees and clock it uses.
         observe: sees each step before it begins.
+
+    Returns:
+        None; or, if Delta is to write the rows as usual, the code of the reason.
 
     Raises:
         IndexConfigurationError: nothing says which columns to index.
@@ -99,7 +102,14 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
     session, facts = handle.spark, handle.facts()
     before = TableSnapshot.of(handle.state())
     snapshot, dropped = _snapshot_after_write(before, facts)
-    configuration = snapshot.index_configuration
+    try:
+        configuration = snapshot.index_configuration
+    except AmbiguousColumnError as error:
+        if before.latest_revision is None:
+            raise
+        # A column was added since, and the statement does not ask for other index columns.
+        logger.warning("%s: new rows are not indexed: %s", facts.location, error)
+        return error.code
     if configuration is None:
         raise IndexConfigurationError.no_columns(facts.location, "an indexed write")
     write = _Write(
@@ -122,6 +132,7 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
             _write_as_they_come(write, handle.rows())
         else:
             _write_measured(replace(write, session=write_session(session)))
+    return None
 
 
 def _snapshot_after_write(snapshot: TableSnapshot, facts: WriteFacts) -> tuple[TableSnapshot, list[str]]:

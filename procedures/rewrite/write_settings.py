@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
-from catalog.errors import IndexConfigurationError, InvalidArgumentError
+from catalog.errors import AmbiguousColumnError, IndexConfigurationError, InvalidArgumentError
 from catalog.properties.index_properties import COLUMNS_KEY, ON_WRITE_KEY, IndexConfiguration, is_automatic
 from catalog.properties.inherited import NOTHING_INHERITED
 from otree.revision import newest_revision
@@ -36,14 +36,20 @@ def index_settings(
 
     Raises:
         IndexConfigurationError: nothing says which columns to index, or a type that cannot be indexed.
+        AmbiguousColumnError: several columns have the name of an index column that the write names.
         InvalidArgumentError: a malformed option, or columns other than those of the table that is appended to.
         UnknownNameError: a column that the schema does not have.
     """
     properties = {PROPERTIES[name]: value for name, value in options.items()}
     latest = None if replaces else newest_revision(configuration)
     effective = NOTHING_INHERITED.effective(configuration, schema.names)
-    present = IndexConfiguration.of(effective, schema, latest, partition_columns) if not replaces else None
-    merged = IndexConfiguration.of({**effective, **properties}, schema, latest, partition_columns)
+    try:
+        present = IndexConfiguration.of(effective, schema, latest, partition_columns) if not replaces else None
+        merged = IndexConfiguration.of({**effective, **properties}, schema, latest, partition_columns)
+    except AmbiguousColumnError:
+        if COLUMNS_KEY in properties or newest_revision(configuration) is None:
+            raise
+        return {}  # A column was added since: the rows are written without a layout.
     if merged is None and is_automatic(configuration.get(COLUMNS_KEY)):
         raise IndexConfigurationError.not_chosen()
     if merged is None and writes:

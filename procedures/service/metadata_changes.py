@@ -17,6 +17,7 @@ from catalog.properties.fleet_properties import BUDGET_KEYS
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     AUTO_COLUMNS_KEY,
+    COLUMN_MAPPING_KEY,
     COLUMNS_KEY,
     check_distinct,
     is_automatic,
@@ -92,8 +93,9 @@ def checked_change(
         raise InvalidArgumentError.of(AUTO_COLUMNS_KEY, after.configuration[AUTO_COLUMNS_KEY], text)
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
+    mapping_mode = configuration.get(COLUMN_MAPPING_KEY, "none")
     for key in changed:
-        check_property(key, configuration[key], after.schema, after.partition)
+        check_property(key, configuration[key], after.schema, after.partition, mapping_mode)
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):
         check_schedule(configuration)
     if any(key.startswith(PREFIX) for key in changed):
@@ -216,7 +218,7 @@ def _check_dropped(before: TableMetadata, after: TableMetadata) -> None:
         if to is None:
             dropped.append(column.name)
         else:
-            check_distinct(after.schema, to)
+            check_distinct(after.schema, to.stored)
     if dropped:
         raise IndexConfigurationError.dropped(dropped)
     for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY):

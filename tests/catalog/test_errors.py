@@ -7,6 +7,7 @@ import pytest
 
 from catalog import errors
 from catalog.errors import (
+    AmbiguousColumnError,
     IndexConfigurationError,
     InvalidArgumentError,
     TableError,
@@ -90,6 +91,7 @@ def test_a_missing_table_has_a_hint():
         (TableError.view("v"), "USE_NOT_A_TABLE", "42809"),
         (TableError.not_delta("p", "parquet"), "USE_NOT_A_DELTA_TABLE", "42809"),
         (IndexConfigurationError.no_columns("t", "UnindexedFiles"), "USE_NO_INDEX_COLUMNS", "55000"),
+        (AmbiguousColumnError.of("s.a", ["`s.a`", "`s`.`a`"]), "USE_AMBIGUOUS_COLUMN", "42702"),
         (IndexConfigurationError.unindexable("c", "binary", "numbers"), "USE_UNINDEXABLE_TYPE", "42K09"),
     ],
 )

@@ -248,10 +248,28 @@ def test_a_type_that_cannot_be_indexed_is_refused():
 
 def test_a_column_that_would_hide_an_indexed_field_is_refused():
     before = _schema(_field("s", _schema("x")))
-    with pytest.raises(UseError, match=r"another column has the name 's\.x', too"):
-        _renamed({COLUMNS: "s.x"}, _schema(*before.fields, "s.x"), before)
+    hidden = _schema(*before.fields, "s.x")
+    for configuration in ({COLUMNS: "s.x"}, {COLUMNS: "s.`x`"}):
+        with pytest.raises(UseError, match=r"columns `s\.x` and `s`\.`x` cannot be indexed") as refused:
+            _renamed(configuration, hidden, before)
+        assert (refused.value.code, refused.value.sql_state) == ("USE_AMBIGUOUS_COLUMN", "42702")
     apart = _schema(*before.fields, _field("s.x", stored="col-7"))
     assert _renamed({COLUMNS: "s.x"}, apart, before) == {COLUMNS: "`s`.`x`"}
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("name", ["`s.x`", "s.x", "s.`x`"])
+def test_a_new_table_names_columns_apart_only_with_column_mapping(name, mode):
+    configuration = {COLUMNS: name, "delta.columnMapping.mode": mode}
+    # Column mapping names columns later.
+    inner = StructType([StructField("x", IntegerType())])
+    schema = StructType([StructField("s", inner), StructField("s.x", IntegerType())])
+    after = TableMetadata(configuration, schema)
+    if mode == "none":
+        with pytest.raises(UseError, match=r"columns `s\.x` and `s`\.`x` cannot be indexed"):
+            checked_change(NOTHING, after)
+    else:
+        assert checked_change(NOTHING, after) == {}
 
 
 def test_what_was_wrong_before_is_no_reason_to_refuse():

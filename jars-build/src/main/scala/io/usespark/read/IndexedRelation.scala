@@ -40,10 +40,7 @@ object IndexedRelation {
 
   /** The index's name of a column of the table; None for what is no column, or if another column has the same name. */
   def physicalName(expression: Expression, schema: StructType): Option[String] =
-    physicalPath(expression, schema).flatMap { names =>
-      val name = names.mkString(".")
-      named(schema, name).filter(_.map(DeltaColumnMapping.getPhysicalName) == names).map(_ => name)
-    }
+    physicalPath(expression, schema).map(_.mkString(".")).filter(named(schema, _).isDefined)
 
   /** The physical names of a column of the table and of the structs around it, from the outermost. */
   def physicalPath(expression: Expression, schema: StructType): Option[Seq[String]] =
@@ -64,13 +61,14 @@ object IndexedRelation {
   def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
 
   /**
-   * The column whose physical names, joined by dots, are this name: the top-level one, else the only nested one. None if there
-   * are several nested ones, which the name does not tell apart.
+   * The only column whose physical names, joined by dots, are this name. None if there are several: columns may be added
+   * after the index was made, so that the name does not tell which of them was indexed.
    */
-  private def named(schema: StructType, physical: String): Option[Seq[StructField]] = {
-    val paths = pathsOf(schema, physical)
-    paths.find(_.size == 1).orElse(Option.when(paths.size == 1)(paths.head))
-  }
+  private def named(schema: StructType, physical: String): Option[Seq[StructField]] =
+    pathsOf(schema, physical) match {
+      case Seq(only) => Some(only)
+      case _ => None
+    }
 
   private def pathsOf(schema: StructType, physical: String): Seq[Seq[StructField]] =
     schema.fields.toSeq.flatMap { field =>
