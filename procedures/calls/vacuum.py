@@ -37,7 +37,7 @@ def _validate(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgumentError.of("retention_hours", hours, f"a number of hours from 0 to {MOST_HOURS}")
     if _mode(arguments["mode"]) not in MODES:
         other = _OTHER_MODES.get(arguments["mode"].lower())
-        accepted = f"one of {', '.join(MODES)}" + (f"; {other}" if other else "")
+        accepted = f"one of {', '.join((*MODES, _FRAGMENTS))}" + (f"; {other}" if other else "")
         raise InvalidArgumentError.of("mode", arguments["mode"], accepted)
     rate = arguments["max_files_per_second"]
     if rate is not None and not 0 < rate < math.inf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ _FEATURES = frozenset(
 _COLOR = re.compile(r"\x1b\[\d+m")
 _LONGEST_CAUSE = 400
 _ABSOLUTE = re.compile("[A-Za-z][A-Za-z0-9+.-]*:/|/")
+_ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,8 @@ class DeltaFiles:
         Raises:
             MissingPackageError: deltalake is not installed.
             TableError: there is no table, or no such version.
-            NotSupportedError: the table has features that are not implemented.
+            NotSupportedError: the table has features that are not implemented, or a folder that deltalake would
+                confuse with another one.
         """
         try:
             from deltalake import DeltaTable
@@ -103,6 +106,7 @@ class DeltaFiles:
         except ImportError as error:
             raise MissingPackageError.of("deltalake") from error
         try:
+            _check_folder(location)
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
             raise TableError.missing(location, causes_of(error)) from error
@@ -228,6 +232,20 @@ class DeltaFiles:
         if file.deletion_vector is None:
             return np.zeros(0, dtype=np.int64)
         return deleted_positions(self.file_system, file.deletion_vector).astype(np.int64)
+
+
+def _check_folder(location: str) -> None:
+    """Refuses local folders such as ``a%20b``: deltalake lists the folder's files, but opens those of ``a b``."""
+    if location[:5].lower() == "file:":
+        folder = unquote(location[5:])
+    elif "://" in location:
+        return
+    else:
+        folder = location
+    if _ENCODED.search(os.path.realpath(folder)):
+        raise NotSupportedError(
+            f"{location} needs Spark: deltalake cannot read folders with a % before two hexadecimal digits."
+        )
 
 
 @contextmanager

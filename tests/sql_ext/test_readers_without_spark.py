@@ -4,6 +4,7 @@ import itertools
 import math
 import shutil
 
+import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -171,3 +172,17 @@ def test_special_numbers_by_hand(tables):
         assert count(f"{column} = 'NaN'") == sum(map(math.isnan, values))
         for value in {value for value in values if math.isfinite(value)}:
             assert count(f"{column} = {value!r}D") == values.count(value), (column, value)
+
+
+def test_folders_with_encoded_characters_are_refused(tmp_path, monkeypatch):
+    """The library deltalake would list the files of such a folder and open those of its decoded name."""
+    deltalake.write_deltalake(tmp_path / "a b", pa.table({"id": [1]}))
+    shutil.copytree(tmp_path / "a b", tmp_path / "a%20b")
+    deltalake.write_deltalake(tmp_path / "100%", pa.table({"id": [2]}))
+    (tmp_path / "link").symlink_to(tmp_path / "a%20b")
+    monkeypatch.chdir(tmp_path)
+    for location in (f"{tmp_path}/a%20b", "a%20b", f"{tmp_path}/link", f"file://{tmp_path}/a%2520b"):
+        with pytest.raises(NotSupportedError, match="hexadecimal"):
+            readers.scan(location)
+    for location, rows in (("a b", [1]), (f"file://{tmp_path}/a%20b", [1]), ("100%", [2])):
+        assert readers.scan(location).to_table()["id"].to_pylist() == rows, location

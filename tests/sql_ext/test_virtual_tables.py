@@ -159,6 +159,12 @@ def test_a_database_of_the_name_of_a_table_has_tables_of_its_own(spark, table):
         spark.sql(f"CREATE TABLE IF NOT EXISTS {short}.optimizations (id INT) USING delta")
         assert spark.table(f"{short}.optimizations").columns == ["id"]
         assert spark.table(f"{table.name}.optimizations").count() == 2
+        spark.sql(f"ALTER TABLE {short}.optimizations ADD COLUMN x INT")
+        spark.sql(f"CREATE OR REPLACE TABLE {short}.optimizations (id INT, y INT) USING delta")
+        spark.sql(f"ALTER TABLE {short}.optimizations RENAME TO {short}.revisions")
+        assert spark.table(f"{short}.revisions").columns == ["id", "y"]
+        spark.sql(f"DROP TABLE {short}.revisions")
+        assert not spark.catalog.tableExists(f"{short}.revisions")
     finally:
         spark.sql(f"DROP DATABASE {short} CASCADE")
 
@@ -201,6 +207,29 @@ def test_virtual_tables_are_read_only(spark, table, name):
         with pytest.raises(AnalysisException) as refused:
             spark.sql(statement.format(n=name.format(t=table.name)))
         assert condition in (refused.value.getCondition() or ""), statement
+    assert spark.table(f"{table.name}.optimizations").count() == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE {n}",
+        "DROP TABLE IF EXISTS {n}",
+        "DROP TABLE {n} PURGE",
+        "ALTER TABLE {n} ADD COLUMN z INT",
+        "ALTER TABLE {n} SET TBLPROPERTIES ('a' = 'b')",
+        "ALTER TABLE {n} RENAME TO default.made_up",
+        "CREATE OR REPLACE TABLE {n} (id INT) USING delta",
+        "REPLACE TABLE {n} (id INT) USING delta",
+        "CREATE OR REPLACE TABLE {n} USING delta AS SELECT 1 AS id",
+        "CREATE OR REPLACE TABLE {n} (id INT) USING qbeast",
+    ],
+)
+def test_statements_that_change_tables_refuse_virtual_tables(spark, table, statement):
+    name = table.name.rpartition(".")[2] + ".optimizations"
+    with pytest.raises(AnalysisException, match="is not available for the virtual table") as refused:
+        spark.sql(statement.format(n=name))
+    assert (refused.value.getCondition(), refused.value.getSqlState()) == ("USE_NOT_SUPPORTED", "0A000")
     assert spark.table(f"{table.name}.optimizations").count() == 2
 
 

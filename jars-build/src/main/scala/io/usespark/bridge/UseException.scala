@@ -44,6 +44,10 @@ object UseException {
     "Virtual tables show the newest version of a table: leave VERSION AS OF, TIMESTAMP AS OF and their options out."
   )
 
+  /** The refusal of a statement that would change a virtual table. */
+  def readOnly(statement: String, table: String): UseException =
+    notSupported(s"$statement is not available for the virtual table $table, which is for reading.")
+
   /** The condition of an error, or the name of its class where it has none. */
   def codeOf(error: Throwable): String = error match {
     case coded: SparkThrowable if coded.getCondition != null => coded.getCondition

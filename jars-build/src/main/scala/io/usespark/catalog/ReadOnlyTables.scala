@@ -39,10 +39,7 @@ case class ReadOnlyTables(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def refuse(statement: String, table: Table): Unit = table match {
     case _: TableFacade => throw UseCatalog.refused(statement)
-    case _: VirtualTable =>
-      throw UseException.notSupported(
-        s"$statement is not available for the virtual table ${table.name()}, which is for reading."
-      )
+    case _: VirtualTable => throw UseException.readOnly(statement, table.name())
     case _ => ()
   }
 }

@@ -75,6 +75,10 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     }
   }
 
+  /** Refuses a statement that would change a virtual table, or make a table of its name. */
+  private def refuseVirtual(statement: String, identifier: Identifier): Unit =
+    virtualTable(identifier).foreach(table => throw UseException.readOnly(statement, table.name()))
+
   /**
    * The table of a virtual table. A catalog of a deployment that extends this one may refuse it, and is asked for what is
    * there: other names could be virtual tables again.
@@ -88,16 +92,23 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   /** Delta would change the newest version of a table whose path names an older one. */
   override def alterTable(identifier: Identifier, changes: TableChange*): Table = {
+    refuseVirtual("ALTER TABLE", identifier)
     if (isPathIdentifier(identifier)) TablePaths.checked(fullName(identifier))(super.loadTable(identifier))
     notifying(super.alterTable(identifier, changes: _*))
   }
 
-  override def dropTable(identifier: Identifier): Boolean = notifyingIfDropped(identifier, super.dropTable(identifier))
+  override def dropTable(identifier: Identifier): Boolean = {
+    refuseVirtual("DROP TABLE", identifier)
+    notifyingIfDropped(identifier, super.dropTable(identifier))
+  }
 
-  override def purgeTable(identifier: Identifier): Boolean =
+  override def purgeTable(identifier: Identifier): Boolean = {
+    refuseVirtual("DROP TABLE", identifier)
     notifyingIfDropped(identifier, super.purgeTable(identifier))
+  }
 
   override def renameTable(from: Identifier, to: Identifier): Unit = {
+    refuseVirtual("ALTER TABLE … RENAME", from)
     super.renameTable(from, to)
     CatalogChanges.renamed(name(), fullName(from), loadTable(to))
   }
@@ -216,6 +227,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
    * logged; ALTER TABLE is checked in its transaction.
    */
   private def checked(table: NewTable): NewTable = {
+    refuseVirtual("CREATE TABLE", table.identifier)
     val provider =
       table.properties.getOrDefault(TableCatalog.PROP_PROVIDER, spark.sessionState.conf.defaultDataSourceName)
     if (IndexedTables.isQbeast(provider) || IndexedTables.isDelta(provider)) {
