@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -103,6 +104,8 @@ def served(seed: int) -> Iterator[tuple[str, FaultyStore]]:
     thread.start()
     address = f"http://127.0.0.1:{server.server_port}"
     client = _client(boto3, address)
+    # All servers of a process have the same objects.
+    urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST")).close()
     client.create_bucket(Bucket=BUCKET)
     try:
         yield address, store
