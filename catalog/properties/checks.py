@@ -11,7 +11,7 @@ from catalog.errors import UseError
 from catalog.properties.declared_stats import declared_stats
 from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
-    COLUMN_MAPPING_KEY,
+    COLUMN_MAPPING,
     COLUMN_STATS_KEY,
     COLUMNS_KEY,
     COMPATIBILITY_KEY,
@@ -52,7 +52,7 @@ def check_property(
     if key == AUTO_COLUMNS_KEY:
         column_entries(key, text)
     elif key == COLUMNS_KEY and schema.fields and not is_automatic(text):
-        IndexConfiguration.of({key: text, COLUMN_MAPPING_KEY: mapping_mode}, schema, None, partition)
+        IndexConfiguration.of({key: text, COLUMN_MAPPING: mapping_mode}, schema, None, partition)
     elif key == COLUMN_STATS_KEY and schema.fields:
         declared_stats(text, schema)
     elif key == PRIMARY_KEY_KEY and schema.fields:

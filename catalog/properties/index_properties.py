@@ -62,7 +62,7 @@ SAMPLE_FRACTIONS_KEY = "use.index.sampleFractions"
 ON_WRITE_KEY = "use.index.onWrite"
 
 # A property of Delta.
-COLUMN_MAPPING_KEY = "delta.columnMapping.mode"
+COLUMN_MAPPING = "delta.columnMapping.mode"
 
 CUBE_SIZE_RANGE = (1_000, 5_000_000)
 COMPATIBILITIES = ("", "qbeast")
@@ -307,7 +307,7 @@ def check_distinct(schema: StructType, stored: str) -> None:
 
 def _are_named(configuration: Mapping[str, str], schema: StructType) -> bool:
     """Whether the stored names of columns are known: column mapping names them after CREATE TABLE was checked."""
-    return configuration.get(COLUMN_MAPPING_KEY, "none").lower() == "none" or has_physical_names(schema)
+    return configuration.get(COLUMN_MAPPING, "none").lower() == "none" or has_physical_names(schema)
 
 
 def _stored(schema: StructType, stored: str) -> FoundColumn:
@@ -385,7 +385,7 @@ def _check_compatibility(
         )
     unread = {
         "deletion vectors": configuration.get("delta.enableDeletionVectors", "").lower() == "true",
-        "column mapping": configuration.get(COLUMN_MAPPING_KEY, "none").lower() != "none",
+        "column mapping": configuration.get(COLUMN_MAPPING, "none").lower() != "none",
         "partition columns": bool(partition),
     }
     for feature, present in unread.items():

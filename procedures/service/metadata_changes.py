@@ -17,7 +17,7 @@ from catalog.properties.fleet_properties import BUDGET_KEYS
 from catalog.properties.index_properties import (
     AS_INDEXED_KEY,
     AUTO_COLUMNS_KEY,
-    COLUMN_MAPPING_KEY,
+    COLUMN_MAPPING,
     COLUMNS_KEY,
     check_distinct,
     is_automatic,
@@ -93,7 +93,7 @@ def checked_change(
         raise InvalidArgumentError.of(AUTO_COLUMNS_KEY, after.configuration[AUTO_COLUMNS_KEY], text)
     moved = _moved_columns(before, after) if before.schema != after.schema and before.schema.fields else {}
     configuration = _with(after.configuration, moved)
-    mapping_mode = configuration.get(COLUMN_MAPPING_KEY, "none")
+    mapping_mode = configuration.get(COLUMN_MAPPING, "none")
     for key in changed:
         check_property(key, configuration[key], after.schema, after.partition, mapping_mode)
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):

@@ -386,16 +386,16 @@ def test_columns_whose_joined_names_are_equal_are_not_mixed(spark, new_table):
 
 def test_a_new_column_with_the_joined_name_of_an_indexed_field_is_another_one(spark, new_table):
     properties = {"use.index.onWrite": "true"}
-    table = new_table("id INT, s STRUCT<a: INT>", index="s.a", cube_size=50, file_bytes="3kb", properties=properties)
+    table = new_table("id INT, s STRUCT<a: INT>", index="s.a", cube_size=100, file_bytes="8kb", properties=properties)
     values = ["CAST(id AS INT) id", "named_struct('a', CAST(id AS INT)) s"]
-    table.append(spark.range(500).selectExpr(*values)).index()
+    table.append(spark.range(3000).selectExpr(*values)).index()
     rows = spark.sql("SELECT 5000 AS id, named_struct('a', 7) AS s, 2000 AS `s.a`")
-    rows.write.format("qbeast").mode("append").option("mergeSchema", "true").save(str(table.path))
+    rows.write.format("delta").mode("append").option("mergeSchema", "true").save(str(table.path))
     for condition in ("`s.a` IS NULL", "`s.a` = 2000", "s.a = 7", "hash(`s.a`) = 42"):
         check(table, condition)
-    assert table.data.where("`s.a` IS NULL").count() == 500
+    assert table.data.where("`s.a` IS NULL").count() == 3000
     parts = table.data.randomSplit([0.5, 0.5], seed=1)
-    assert sum(part.count() for part in parts) == 501
+    assert sum(part.count() for part in parts) == 3001
     (sample,) = read_report(table.data.sample(0.5)).spark_samples
     assert sample.reason is SampleReason.MISSING_COLUMN
     table.sql("INSERT INTO {t} VALUES (5001, named_struct('a', 8), 2001)")

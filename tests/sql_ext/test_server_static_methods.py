@@ -39,6 +39,7 @@ HARMLESS = {
     "io.usespark.UseCatalog.refused(java.lang.String)",  # makes an exception
     "io.usespark.UseException.notAttached()",
     "io.usespark.UseException.notSupported(java.lang.String)",
+    "io.usespark.UseException.readOnly(java.lang.String, java.lang.String)",
     "io.usespark.UseException.timeTravel()",
     "org.apache.spark.sql.delta.usespark.FilePositions.hash(java.lang.String)",
     "org.apache.spark.sql.delta.usespark.IndexedWrite.conf()",
