@@ -70,12 +70,11 @@ def test_bands_are_no_selection(whole, new_table, spark):
     assert reasons(table) == []
 
 
-def test_rows_that_leave_a_revision_are_no_selection(new_table, spark):
+def test_rows_that_leave_a_revision_are_no_selection(new_table, spark, set_conf):
     """The rows of a few files need a new revision; the one before was measured by all rows."""
     table = new_table(NUMBERS, index="id,x", cube_size=100, file_bytes="8kb").append(numbers(spark, 3000)).index()
-    spark.conf.set("spark.qbeast.use.statements.enabled", "false")
+    set_conf("spark.qbeast.use.statements.enabled", "false")
     table.sql("UPDATE {t} SET x = 1000.0 WHERE id = 5")
-    spark.conf.unset("spark.qbeast.use.statements.enabled")
     table.optimize()
     assert len(table.managed.snapshot().revisions) == 3
     assert reasons(table) == []
