@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructField, StructType
 
-from catalog.columns.column_names import find_stored
+from catalog.columns.column_names import find_stored, quoted_name
 from catalog.errors import AmbiguousColumnError, IndexConfigurationError
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
@@ -129,7 +130,7 @@ def write_indexed(handle: IndexedRows, app: Application, observe: StepObserver =
     handle.configure(facts.settings, dropped)
     with described_jobs(session, f"USE: indexed write to {write.location}"):
         if _is_small_append(write):
-            _write_as_they_come(write, handle.rows())
+            _write_as_they_come(write, _with_index_fields(write, handle.rows()))
         else:
             _write_measured(replace(write, session=write_session(session)))
     return None
@@ -199,7 +200,7 @@ def _placed_again(
 
 def _write_measured(write: _Write) -> None:
     """Measures the rows, and writes them in files of the target size."""
-    rows = write.handle.rows_in(write.session)
+    rows = _with_index_fields(write, write.handle.rows_in(write.session))
     level = rows.storageLevel
     persists = not write.repeatable and not level.useMemory and not level.useDisk
     rows = rows.persist() if persists else rows
@@ -263,7 +264,7 @@ def _remaining(write: _Write, target: Target) -> Mapping[CubeId, CubeState]:
 
 
 def _columns(rows: DataFrame) -> list[Column]:
-    return [F.col("`" + name.replace("`", "``") + "`") for name in rows.columns]
+    return [F.col(quoted_name(name)) for name in rows.columns]
 
 
 def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
@@ -280,6 +281,37 @@ def _with_index_columns(write: _Write, rows: DataFrame) -> DataFrame:
         text = metadata.get("delta.generationExpression") or metadata.get("CURRENT_DEFAULT") or "NULL"
         rows = rows.withColumn(name, F.expr(text).cast(field.dataType))
     return rows
+
+
+def _with_index_fields(write: _Write, rows: DataFrame) -> DataFrame:
+    """Adds the indexed fields that structs of the rows leave out, as nulls: expressions name all of them."""
+    schema = write.snapshot.schema
+    for transformer in write.configuration.transformers:
+        column = find_stored(schema, transformer.column)
+        if column is not None:
+            rows = _with_fields(rows, schema, column.path)
+    return rows
+
+
+def _with_fields(rows: DataFrame, schema: StructType, path: tuple[str, ...]) -> DataFrame:
+    """Adds the first field of a path that the rows' struct leaves out, with all that it contains."""
+    present: DataType = rows.schema
+    wanted: DataType = schema
+    for depth, part in enumerate(path):
+        field, written = _field(wanted, part), _field(present, part)
+        if field is not None and written is None and depth > 0:
+            below = ".".join(quoted_name(name) for name in path[1 : depth + 1])
+            struct = F.col(quoted_name(path[0]))
+            return rows.withColumn(path[0], struct.withField(below, F.lit(None).cast(field.dataType)))
+        if field is None or written is None:
+            break
+        wanted, present = field.dataType, written.dataType
+    return rows
+
+
+def _field(struct: DataType, name: str) -> StructField | None:
+    fields = struct.fields if isinstance(struct, StructType) else []
+    return next((field for field in fields if field.name.lower() == name.lower()), None)
 
 
 def _row_bytes(write: _Write, count: int) -> float:

@@ -305,6 +305,26 @@ def test_an_overwrite_of_partitions_may_leave_out_an_indexed_column(spark, name,
     assert not problems(table)
 
 
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_an_append_may_leave_out_an_indexed_field(spark, name, mapping):
+    table = DeltaTable(spark, name("left_out_field"))
+    table.sql(
+        "CREATE TABLE {t} (id BIGINT, s STRUCT<x: BIGINT, `d-t`: STRUCT<y: BIGINT, z: BIGINT>>) "
+        "USING qbeast OPTIONS (columnsToIndex 'id,s.`d-t`.y') "
+        f"TBLPROPERTIES ('delta.columnMapping.mode' = '{mapping}', 'use.index.targetFileBytes' = '64kb')"
+    )
+    table.sql("INSERT INTO {t} SELECT id, struct(id, struct(id, id)) FROM range(3)")
+    # As few rows as are written in one file as they come, and as many as are measured.
+    for first, count in ((10, 2), (100, 3_000)):
+        for written in ("named_struct('x', id)", "named_struct('X', id, 'D-T', named_struct('z', id))"):
+            rows = spark.range(first, first + count).selectExpr("id", f"{written} s")
+            rows.write.format("delta").mode("append").saveAsTable(table.name)
+    rows = table.data.selectExpr("count(*)", "count(s.x)", "count(s.`d-t`.y)", "count(s.`d-t`.z)").collect()
+    assert [tuple(row) for row in rows] == [(6_007, 6_007, 3, 3_005)]
+    assert not table.unindexed
+    assert not problems(table)
+
+
 def test_an_indexed_column_may_be_char(spark, name):
     table = DeltaTable(spark, name("with_char"))
     table.sql("CREATE TABLE {t} (id BIGINT, c CHAR(5)) USING qbeast OPTIONS (columnsToIndex 'id,c')")
