@@ -111,14 +111,21 @@ class UnknownNameError(UseError):
     sql_state = "42704"
 
     @classmethod
-    def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-        """Builds the error from the unknown name and either the nearest known name or the first known names."""
+    def of(cls, kind: str, name: str, known: Iterable[str], others: bool = False) -> UnknownNameError:
+        """Builds the error from the unknown name and either the nearest known name or the first known names.
+
+        Args:
+            kind: what it would be a name of.
+            name: the unknown name.
+            known: names that exist.
+            others: whether there are more names than these.
+        """
         names = sorted(known)
         # Similar ids have nothing in common.
         near = [] if kind in _KINDS_WITH_IDS else nearest_names(name, names)
         codes = {"column": ("USE_UNKNOWN_COLUMN", "42703"), "procedure": ("USE_UNKNOWN_PROCEDURE", "42883")}
         code, state = codes.get(kind, (f"USE_UNKNOWN_{kind.upper().replace(' ', '_')}", "42704"))
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(kind, names)}."
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(kind, names)}{' and others' if others else ''}."
         return cls(f"There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
 
     @classmethod

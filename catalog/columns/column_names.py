@@ -146,12 +146,14 @@ def split_names(text: str) -> list[tuple[str, str]]:
         Each name as written, and its transformation ('' when it has none), without blanks around them.
 
     Raises:
-        ValueError: a backquote is not closed.
+        ValueError: a backquote is not closed, or nothing follows a colon.
     """
     entries = []
     for entry in _split(text, ","):
-        name, *kind = _split(entry, ":", most=1)
-        entries.append((name.strip(), kind[0].strip() if kind else ""))
+        name, *kind = (piece.strip() for piece in _split(entry, ":", most=1))
+        if kind == [""]:
+            raise ValueError(f"the transformation of '{name}' is missing after the colon")
+        entries.append((name, kind[0] if kind else ""))
     return entries
 
 

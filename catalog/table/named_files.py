@@ -61,6 +61,7 @@ def find_files(snapshot: TableSnapshot, names: Sequence[str]) -> tuple[str, ...]
         path_by_name[name] = name if name in in_log else next(iter(known), None)
     unknown = [name for name, path in path_by_name.items() if path is None]
     if unknown:
-        files = snapshot.log_files.select("path").orderBy("path").limit(_NAMES_SHOWN).collect()
-        raise UnknownNameError.of("file", unknown[0], [*(row.path for row in files), "..."])
+        files = snapshot.log_files.select("path").orderBy("path").limit(_NAMES_SHOWN + 1).collect()
+        shown = [row.path for row in files[:_NAMES_SHOWN]]
+        raise UnknownNameError.of("file", unknown[0], shown, others=len(files) > len(shown))
     return tuple(dict.fromkeys(path for path in path_by_name.values() if path is not None))

@@ -122,6 +122,18 @@ def test_a_procedure_of_a_user_by_sql_and_python(spark, registered):
     assert_pyspark_df_equal(in_sql, in_python)
     defaults = spark.sql("CALL use.echo('x')").collect()[0].seen
     assert defaults == repr(["x", 1, 2, 0.5, True, None, {}]) == sql_ext.call(spark, "echo", s="x").collect()[0].seen
+    for name, value, expected in (
+        ("a", "'x'", "an ARRAY<STRING>"),
+        ("m", "'k'", "a MAP<STRING,STRING>"),
+        ("s", "array('x')", "a STRING"),
+        ("i", "array(1)", "an INT"),
+    ):
+        others = "" if name == "s" else "'x', "
+        with pytest.raises(AnalysisException) as refused:
+            spark.sql(f"CALL use.echo({others}{name} => {value})")
+        assert refused.value.getCondition() == "USE_INVALID_ARGUMENT"
+        assert str(refused.value).startswith(f"[USE_INVALID_ARGUMENT] {name} = ")
+        assert f"{expected} is expected" in str(refused.value)
 
 
 def test_errors_of_a_users_procedure_are_clean(spark, registered):

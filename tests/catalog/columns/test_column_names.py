@@ -48,6 +48,12 @@ def test_an_open_backquote_is_refused(text):
         split_names(text)
 
 
+@pytest.mark.parametrize("text", ["a:", "b,a: ,c", "`a:b`:"])
+def test_a_colon_without_a_transformation_is_refused(text):
+    with pytest.raises(ValueError, match="missing after the colon"):
+        split_names(text)
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [

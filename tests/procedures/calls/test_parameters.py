@@ -209,6 +209,7 @@ def test_from_timestamp_takes_the_files_modified_since(spark, new_table, set_con
         ({"where": "x + 1"}, "USE_INVALID_ARGUMENT", "where = 'x + 1' is not accepted"),
         ({"where": "nosuchfunction(x)"}, "USE_INVALID_ARGUMENT", "where"),
         ({"files": ["part-0.parquet"]}, "USE_UNKNOWN_FILE", "no file 'part-0.parquet'"),
+        ({"files": ["x"]}, "USE_UNKNOWN_FILE", ".parquet and others."),
     ],
     ids=str,
 )

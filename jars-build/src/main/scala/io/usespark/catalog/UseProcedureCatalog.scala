@@ -38,9 +38,9 @@ class UseProcedureCatalog extends ProcedureCatalog {
 /**
  * One declared procedure.
  *
- * Spark casts each argument to the type of its parameter, in silence: 1.5 would reach an INT as 1. A single value and
- * an array of single values are therefore taken with the type that the caller gave them, and Python decides whether they
- * fit the declared one.
+ * Spark casts each argument to the type of its parameter, in silence: 1.5 would reach an INT as 1. Where it cannot, it
+ * shows a plan. A single value and an array of single values are therefore taken with the type that the caller gave them,
+ * and Python decides whether they fit the declared one.
  */
 final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProcedure {
   override def name(): String = declaration.name
@@ -54,7 +54,7 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
       p.name -> field.dataType
     }.toMap
     val parameters = declaration.parameters.map { p =>
-      typesGiven.get(p.name).filter(keepsType(_, p.dataType)) match {
+      typesGiven.get(p.name).filter(keepsType) match {
         // Spark checks the default against the type, also where a value is given.
         case Some(dataType) => p.copy(dataType = dataType, default = p.default.map(_ => "NULL"))
         case None => p
@@ -66,10 +66,9 @@ final class UseProcedure(declaration: ProcedureDeclaration) extends UnboundProce
     )
   }
 
-  private def keepsType(argument: DataType, declared: DataType): Boolean = (argument, declared) match {
-    case (ArrayType(item, _), ArrayType(declaredItem, _)) =>
-      UseProcedure.isSingle(item) && UseProcedure.isSingle(declaredItem)
-    case _ => UseProcedure.isSingle(argument) && UseProcedure.isSingle(declared)
+  private def keepsType(argument: DataType): Boolean = argument match {
+    case ArrayType(item, _) => UseProcedure.isSingle(item)
+    case other => UseProcedure.isSingle(other)
   }
 }
 
