@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -34,7 +35,11 @@ def find_tables(path: str, storage_options: Mapping[str, str]) -> list[str]:
         TableError: there is no table.
         FileSystemError: the folder cannot be listed.
     """
-    found = sorted(_remote_tables(path, storage_options) if _URL.match(path) else _local_tables(path))
+    if path[:7].lower() == "file://":
+        # Names in a URL are encoded, and those of folders are not.
+        found = sorted(_local_tables(url2pathname(path[7:])))
+    else:
+        found = sorted(_remote_tables(path, storage_options) if _URL.match(path) else _local_tables(path))
     if not found:
         raise TableError.missing(path, f"no folder with a {LOG} in it")
     return found

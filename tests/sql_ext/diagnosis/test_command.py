@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 
+from catalog.errors import TableError
 from sql_ext.commands.command_line import cli
+from sql_ext.diagnosis.table_search import find_tables
 
 WITHOUT_SPARK = """
 import sys
@@ -100,3 +102,14 @@ def test_a_missing_table_ends_with_1(tmp_path):
     done = run(str(tmp_path / "missing"))
     assert done.exit_code == 1
     assert "USE_TABLE_NOT_FOUND" in done.output
+
+
+def test_names_in_a_file_url_are_encoded_and_those_of_folders_are_not(tmp_path):
+    root = tmp_path / "of a team"
+    folders = [root / "x y", root / "x%20y", root / "below" / "z"]
+    for folder in folders:
+        (folder / "_delta_log").mkdir(parents=True)
+    assert find_tables(root.as_uri(), {}) == sorted(map(str, folders))
+    assert find_tables(f"FILE://{root.as_uri()[7:]}/x%2520y", {}) == [str(folders[1])]
+    with pytest.raises(TableError, match="was not found"):
+        find_tables((root / "missing").as_uri(), {})
