@@ -13,6 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from catalog.files.arrays import (
+    Flags,
+    Floats,
+    Integers,
+    digits,
+    flags,
+    group_numbers,
+    integers,
+    interned,
+    numbered_column,
+    strings,
+    sums,
+    vectors,
+)
 from otree.cube import CubeId
 from otree.revision import Revision
 from otree.tree import CubeState
@@ -22,15 +36,8 @@ MAX_FILES = 2_000_000
 # Files of recent versions that are kept; larger tables are read whenever they are needed.
 MAX_KEPT_BYTES = 1_000_000_000
 
-# Stands for an unknown number of rows, and for the end of a band that is not known.
-UNKNOWN = int(np.iinfo(np.int64).min)
 NO_LEVEL = -1
-_POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
 _BYTES_PER_STRING = 60
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,28 +141,28 @@ class FileTable:
         """
         files = files.sort_by("path")
         width = int(pc.max(pc.list_value_length(files["low"])).as_py() or 0)
-        write, write_ids = _numbered(files["write_id"].combine_chunks())
+        write, write_ids = numbered_column(files["write_id"].combine_chunks())
         return cls(
-            path=_strings(files["path"]),
-            deletion_vector=_strings(files["deletion_vector"]),
-            size=_integers(files["size"]),
-            modification_time=_integers(files["modification_time"]),
-            rows=_integers(files["rows"]),
-            revision=_integers(files["revision"]),
+            path=strings(files["path"]),
+            deletion_vector=strings(files["deletion_vector"]),
+            size=integers(files["size"]),
+            modification_time=integers(files["modification_time"]),
+            rows=integers(files["rows"]),
+            revision=integers(files["revision"]),
             write=write,
-            first_time=_integers(files["first_time"]),
-            last_time=_integers(files["last_time"]),
-            outdated=_flags(files["outdated"]),
-            unreadable=_flags(files["unreadable"]),
-            band_first=_integers(files["band_first"]),
-            band_end=_integers(files["band_end"]),
+            first_time=integers(files["first_time"]),
+            last_time=integers(files["last_time"]),
+            outdated=flags(files["outdated"]),
+            unreadable=flags(files["unreadable"]),
+            band_first=integers(files["band_first"]),
+            band_end=integers(files["band_end"]),
             rewrites=np.asarray(files["rewrites"].to_numpy(), np.float64),
             low=vectors(files["low"], width),
             high=vectors(files["high"], width),
-            tagged_revision=_integers(files["tagged_revision"]),
-            deleted=_integers(files["deleted"]),
-            tier=_integers(files["tier"]),
-            partition=_interned(files["partition"]),
+            tagged_revision=integers(files["tagged_revision"]),
+            deleted=integers(files["deleted"]),
+            tier=integers(files["tier"]),
+            partition=interned(files["partition"]),
             blocks=_blocks(files["blocks"]),
             write_ids=write_ids,
         )
@@ -350,110 +357,20 @@ def _merged(former: tuple[str, ...], added: tuple[str, ...]) -> tuple[tuple[str,
     return merged, of_former, of_added
 
 
-def group_numbers(*keys: Integers) -> tuple[Integers, int]:
-    """Numbers the distinct combinations of keys, in their order.
-
-    Args:
-        keys: the most significant one first, all of one length.
-
-    Returns:
-        The number of each entry's combination, and how many combinations there are.
-    """
-    count = len(keys[0])
-    if count == 0:
-        return np.zeros(0, np.int64), 0
-    order = np.lexsort(keys[::-1])
-    is_first = np.zeros(count, np.bool_)
-    is_first[0] = True
-    for key in keys:
-        ordered = key[order]
-        is_first[1:] |= ordered[1:] != ordered[:-1]
-    numbers = np.empty(count, np.int64)
-    numbers[order] = np.cumsum(is_first) - 1
-    return numbers, int(is_first.sum())
-
-
-def sums(group: Integers, groups: int, values: Integers) -> Integers:
-    """The sum of the values of each group, in exact integer arithmetic.
-
-    Args:
-        group: number of the group of each value.
-        groups: how many groups there are.
-        values: the values.
-    """
-    total = np.zeros(groups, np.int64)
-    np.add.at(total, group, values)
-    return total
-
-
-def digits(counts: Integers) -> Integers:
-    """The number of decimal digits of each count; 0 for 0. Exact, as a logarithm is not."""
-    return np.searchsorted(_POWERS_OF_TEN, counts, side="right").astype(np.int64)
-
-
-def _strings(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    values = np.empty(len(column), np.object_)
-    values[:] = column.to_pylist()
-    return values
-
-
-def numbered(strings: NDArray[np.object_]) -> tuple[Integers, tuple[str, ...]]:
-    """Numbers the distinct strings in their order.
-
-    Returns:
-        The number of each entry, and the strings.
-    """
-    return _numbered(pa.array(strings, pa.string()))
-
-
-def _interned(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    """Strings of which many are equal; equal ones are one object."""
-    numbers, distinct = _numbered(column.combine_chunks())
-    return np.array(distinct, np.object_)[numbers] if distinct else np.empty(0, np.object_)
-
-
-def _integers(column: pa.ChunkedArray) -> Integers:
-    return np.asarray(pc.fill_null(column.cast(pa.int64()), UNKNOWN).to_numpy(), np.int64)
-
-
-def _flags(column: pa.ChunkedArray) -> Flags:
-    return np.asarray(pc.fill_null(column, False).to_numpy(), np.bool_)
-
-
-def vectors(column: pa.ChunkedArray, width: int) -> Floats:
-    """Lists of numbers as rows of an array, NaN for null.
-
-    Args:
-        column: the lists.
-        width: length of each.
-    """
-    values = column.combine_chunks().flatten()
-    numbers = np.asarray(pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False), np.float64)
-    return numbers.reshape(len(column), width)
-
-
-def _numbered(column: pa.Array) -> tuple[Integers, tuple[str, ...]]:
-    """Numbers the distinct strings in their order; returns the number of each entry, and the strings."""
-    distinct = pc.unique(column)
-    distinct = distinct.take(pc.sort_indices(distinct))
-    numbers = pc.index_in(column, value_set=distinct)
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64), tuple(distinct.to_pylist())
-
-
 def _blocks(column: pa.ChunkedArray) -> Blocks:
     lists = column.combine_chunks()
     counts = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
     blocks = lists.flatten()
-    cube, cube_ids = _numbered(blocks.field("cubeId"))
+    cube, cube_ids = numbered_column(blocks.field("cubeId"))
 
-    def integers(name: str) -> Integers:
+    def field(name: str) -> Integers:
         return np.asarray(blocks.field(name).to_numpy(zero_copy_only=False), np.int64)
 
     return Blocks(
         file=np.repeat(np.arange(len(lists), dtype=np.int64), counts),
         cube=cube,
         cube_ids=cube_ids,
-        min_weight=integers("minWeight"),
-        max_weight=integers("maxWeight"),
-        elements=integers("elementCount"),
+        min_weight=field("minWeight"),
+        max_weight=field("maxWeight"),
+        elements=field("elementCount"),
     )

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.files import file_table
+from catalog.files.arrays import Flags
 from catalog.files.file_rows import LogRowReader
-from catalog.files.file_table import FileTable, Flags
+from catalog.files.file_table import FileTable
 from catalog.files.log_changes import FileChanges, changes_between, listed_files
 from catalog.jvm.session import metadata_session
 from catalog.jvm.table_state import LogExtent, TableState

@@ -14,8 +14,9 @@ import numpy as np
 from py4j.protocol import Py4JJavaError
 
 from catalog.columns.column_names import FoundColumn
+from catalog.files.arrays import Floats
 from catalog.files.file_rows import bounds_of, partition_text
-from catalog.files.file_table import FileTable, Floats
+from catalog.files.file_table import FileTable
 from catalog.files.log_changes import commit_file
 from catalog.insights.statement_notes import STATEMENT_TAG
 from catalog.insights.statement_pace import Span

@@ -15,10 +15,11 @@ from pyspark.sql.types import StructType
 
 from catalog.columns.column_names import FoundColumn
 from catalog.errors import TableError, TooComplexError, UseError
-from catalog.files import file_table
+from catalog.files import arrays, file_table
+from catalog.files.arrays import UNKNOWN, Floats
 from catalog.files.block_rows import block_rows, states_of
 from catalog.files.file_rows import NOT_IN_FILES, LogRowReader, bounds_of
-from catalog.files.file_table import UNKNOWN, FileTable, Floats
+from catalog.files.file_table import FileTable
 from catalog.files.version_files import PathFilter, VersionFiles, restricted
 from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
@@ -272,7 +273,7 @@ class TableSnapshot:
         rows = self.log_files.selectExpr("path", *bounds_of(columns)).toArrow()
         position = {path: number for number, path in enumerate(rows["path"].to_pylist())}
         order = [position[path] for path in paths]
-        low, high = (file_table.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
+        low, high = (arrays.vectors(rows[name], len(columns))[order] for name in ("low", "high"))
         return low, high
 
     @property

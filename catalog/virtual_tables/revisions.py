@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from catalog.jvm.local_rows import local_data_frame
 from catalog.table.managed_table import ManagedTable
 from catalog.table.snapshot import TableSnapshot

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from catalog.clock import Clock
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from catalog.insights.recorded_scans import scan_totals
 from catalog.jvm.session import described_jobs
 from catalog.properties.insight_properties import records_scans

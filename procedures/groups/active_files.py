@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Flags, Floats
+from catalog.files.arrays import Flags, Floats
+from catalog.files.file_table import FileTable
 from catalog.insights.recent_statements import Statement
 
 # A region with more of the bytes of a table is replaced by a narrower one: the table would never be optimized.

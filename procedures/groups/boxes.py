@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Floats, Integers
+from catalog.files.arrays import Floats, Integers
+from catalog.files.file_table import FileTable
 
 _FIRST_CAPACITY = 64
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from catalog.files.file_table import Floats, Integers
+from catalog.files.arrays import Floats, Integers
 from procedures.groups.boxes import Boxes, depths, overlap_groups, sweep_dimension
 
 # Files below this share of the desired size are small, and those above this multiple are large.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import Flags, Floats, Integers
+from catalog.files.arrays import Flags, Floats, Integers
 
 # A group is collected by the driver: its number of files is bounded like its bytes are.
 MAX_FILES_PER_GROUP = 10_000

@@ -9,7 +9,8 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from catalog.columns.key_columns import KeyOrder
-from catalog.files.file_table import UNKNOWN, FileTable, Integers
+from catalog.files.arrays import UNKNOWN, Integers
+from catalog.files.file_table import FileTable
 
 
 @dataclass(frozen=True, slots=True)

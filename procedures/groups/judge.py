@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from catalog.files.file_table import Floats, Integers
+from catalog.files.arrays import Floats, Integers
 from otree.pages import PAGE_ROWS
 from procedures.groups.read_costs import (
     Read,

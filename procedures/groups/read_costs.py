@@ -12,7 +12,8 @@ from itertools import combinations, zip_longest
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
+from catalog.files.arrays import UNKNOWN, Floats, Integers
+from catalog.files.file_table import FileTable
 from otree.packing import DECADES, weight_bands
 from otree.pages import PAGE_ROWS, page_rows_of
 from otree.value_spread import ValueSpread

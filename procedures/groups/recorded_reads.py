@@ -9,7 +9,8 @@ from datetime import date, datetime, timezone
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Floats, Integers
+from catalog.files.arrays import Floats, Integers
+from catalog.files.file_table import FileTable
 from catalog.insights.recorded_scans import Filter, RecordedScan, RecordedScans
 from otree.value_spread import ValueSpread
 from procedures.groups.read_costs import Read, Regions

@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.clock import SYSTEM_CLOCK, Clock
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from catalog.properties.index_properties import CUBE_SIZE_RANGE, IndexConfiguration
 from catalog.table.snapshot import TableSnapshot
 from otree.cardinality import WeightCardinality

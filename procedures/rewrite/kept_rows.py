@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from catalog.errors import RowsChangedError
-from catalog.files.file_table import UNKNOWN, FileTable
+from catalog.files.arrays import UNKNOWN
+from catalog.files.file_table import FileTable
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.kept_rows import KeptFacts, KeptRows
 from catalog.jvm.session import MOST_ROWS_KEY, SORTED_COLUMNS_KEY, described_jobs, write_session

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from catalog.columns.key_columns import KeyOrder
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, NotSupportedError
-from catalog.files.file_table import Integers
+from catalog.files.arrays import Integers
 from catalog.files.full_paths import full_path, scanned_path
 from catalog.table.snapshot import TableSnapshot
 from procedures.groups.group import InputFile

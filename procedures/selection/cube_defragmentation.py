@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.files.file_table import FileTable, Flags, Integers
+from catalog.files.arrays import Flags, Integers
+from catalog.files.file_table import FileTable
 from otree.cube import symbols_per_level
 from otree.revision import Revision
 from procedures.groups.block_groups import groups_in_revision

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.files.file_table import UNKNOWN, FileTable, Floats, Integers
+from catalog.files.arrays import UNKNOWN, Floats, Integers
+from catalog.files.file_table import FileTable
 from catalog.quantities import size_text
 from catalog.settings.setting import Setting, whole_number
 from catalog.settings.strategy_options import MIN_DELETED_RATIO

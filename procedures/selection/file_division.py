@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers
+from catalog.files.arrays import UNKNOWN, Flags, Integers
+from catalog.files.file_table import FileTable
 from catalog.quantities import size_text
 from procedures.groups.consolidation_plan import LARGE_MULTIPLE
 from procedures.groups.group import Concatenate, FileRun, InputFile

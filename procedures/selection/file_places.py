@@ -9,7 +9,8 @@ import numpy as np
 
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers, group_numbers, numbered
+from catalog.files.arrays import UNKNOWN, Flags, Integers, group_numbers, numbered
+from catalog.files.file_table import FileTable
 from catalog.properties.lifecycle_properties import CLUSTERING_ISOLATE_BYTES
 from catalog.settings.strategy_options import MIN_FILES, TIER_RATIO
 from catalog.table.snapshot import TableSnapshot

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import Blocks, FileTable, Flags, Integers, digits, group_numbers, sums
+from catalog.files.arrays import Flags, Integers, digits, group_numbers, sums
+from catalog.files.file_table import Blocks, FileTable
 from procedures.groups.block_groups import BlockGroup
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from catalog.columns.key_columns import key_order
 from catalog.counted_nouns import counted
 from catalog.errors import ConcurrentChangeError, NotSupportedError
-from catalog.files.file_table import Integers
+from catalog.files.arrays import Integers
 from catalog.quantities import size_text
 from catalog.settings.setting import Setting, choice
 from catalog.settings.strategy_options import ORDER_BY, PRIMARY_KEY

@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
-from catalog.files.file_table import FileTable, group_numbers, sums
+from catalog.files.arrays import group_numbers, sums
+from catalog.files.file_table import FileTable
 from otree.cube import symbols_per_level
 from otree.level import next_level_elements
 from otree.overfull import OVERFULL_FACTOR, can_be_split

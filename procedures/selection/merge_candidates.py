@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from catalog.files.file_table import Flags, Floats, Integers
+from catalog.files.arrays import Flags, Floats, Integers
 from otree.curve import bits_per_dimension, hilbert_keys
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.judge import Judge, Merges

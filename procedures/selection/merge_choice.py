@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from catalog.files.file_table import Floats, Integers
+from catalog.files.arrays import Floats, Integers
 from procedures.groups.cutter import Limits
 from procedures.groups.judge import Judge, Merges, slopes
 from procedures.selection.merge_candidates import candidates

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.files.file_table import FileTable, Floats
+from catalog.files.arrays import Floats
+from catalog.files.file_table import FileTable
 from catalog.table.named_files import spellings
 from procedures.groups.cutter import Limits, pieces
 from procedures.groups.group import Concatenate, FileRun, InputFile

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Floats, sums
+from catalog.files.arrays import UNKNOWN, Flags, Floats, sums
+from catalog.files.file_table import FileTable
 from otree.packing import band_limits, weight_bands
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Integers, group_numbers, numbered, sums
+from catalog.files.arrays import Integers, group_numbers, numbered, sums
+from catalog.files.file_table import FileTable
 from catalog.settings.strategy_options import (
     CLUSTERING_OPTIONS,
     ISOLATE_BYTES,

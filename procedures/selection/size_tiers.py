@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Integers
+from catalog.files.arrays import Integers
+from catalog.files.file_table import FileTable
 from procedures.groups.cutter import Limits, pieces
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from catalog.columns.column_names import find_stored
-from catalog.files.file_table import FileTable, Integers
+from catalog.files.arrays import Integers
+from catalog.files.file_table import FileTable
 from catalog.properties.optimization_properties import (
     MAX_WRITE_AMPLIFICATION,
     MAX_WRITE_AMPLIFICATION_KEY,

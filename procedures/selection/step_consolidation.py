@@ -12,7 +12,8 @@ import numpy as np
 from catalog.columns.column_names import split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError
-from catalog.files.file_table import FileTable, Integers
+from catalog.files.arrays import Integers
+from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.settings.setting import TEXT, Setting
 from catalog.settings.strategy_options import (

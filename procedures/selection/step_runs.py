@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import Flags, Floats, Integers
+from catalog.files.arrays import Flags, Floats, Integers
 from catalog.settings.strategy_options import MOST_FILES_WITH_BOXES
 from procedures.groups.boxes import Boxes
 

@@ -12,7 +12,8 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZTyp
 from catalog.columns.column_names import FoundColumn, find_column, find_stored, split_names
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import InvalidArgumentError, UnknownNameError
-from catalog.files.file_table import FileTable, Floats, Integers
+from catalog.files.arrays import Floats, Integers
+from catalog.files.file_table import FileTable
 from catalog.properties.index_properties import SAMPLE_FRACTIONS
 from catalog.pruning.file_conditions import files_that_may_match
 from catalog.pruning.row_predicate import RowPredicate

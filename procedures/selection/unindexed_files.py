@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from catalog.files.file_table import FileTable, Integers
+from catalog.files.arrays import Integers
+from catalog.files.file_table import FileTable
 from catalog.settings.strategy_options import BATCH_BYTES, FROM_TIMESTAMP
 from procedures.declare.option import option
 from procedures.declare.signature import Parameter

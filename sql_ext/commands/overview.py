@@ -9,7 +9,8 @@ import numpy as np
 
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import moment
-from catalog.files.file_table import UNKNOWN, FileTable
+from catalog.files.arrays import UNKNOWN
+from catalog.files.file_table import FileTable
 from catalog.history.event_files import StoredEvent
 from catalog.history.recent_events import newest_event
 from catalog.properties.names import declared_property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from catalog.counted_nouns import counted
-from catalog.files.file_table import Floats
+from catalog.files.arrays import Floats
 from catalog.quantities import size_text
 from procedures.insight.report.facts import CubeBox
 from sql_ext.dashboard.svg import element, label, picture, shortened

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from catalog.columns.column_names import logical_name
 from catalog.epoch_millis import moment
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from catalog.history.event_store import optimizations
 from catalog.history.events import FAILED, IGNORED
 from catalog.jvm.metastore import database_of

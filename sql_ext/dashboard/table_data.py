@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from catalog.files.file_table import Floats
+from catalog.files.arrays import Floats
 from procedures.calls.status import StatusRow
 from procedures.insight.health.diagnosis import HealthRow
 from procedures.insight.health.remedy import AdviceStep

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from catalog.columns.column_names import FoundColumn
 from catalog.errors import NotSupportedError
-from catalog.files.file_table import FileTable, Floats
+from catalog.files.arrays import Floats
+from catalog.files.file_table import FileTable
 from otree.block import (
     BAND_TAG,
     BLOCKS_TAG,

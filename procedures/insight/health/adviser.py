@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catalog.counted_nouns import agreeing, counted
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from catalog.properties.target_file_size import TARGET_FILE_BYTES_KEY
 from otree.revision import Revision
 from procedures.insight.health.health_parts import HealthFacts

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Flags
+from catalog.files.arrays import Flags
+from catalog.files.file_table import FileTable
 from otree.revision import Revision
 from procedures.declare.result_rows import ShownRow
 from procedures.insight.health.adviser import MeasuredIndex, advice_on, steps_of

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catalog.files.file_table import UNKNOWN, FileTable, Flags, Integers
+from catalog.files.arrays import UNKNOWN, Flags, Integers
+from catalog.files.file_table import FileTable
 from otree.overfull import is_overfull
 from otree.revision import Revision
 from procedures.insight.health.reads import BOX_1, JOIN_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs

@@ -8,7 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from catalog.files.file_table import FileTable, Flags
+from catalog.files.arrays import Flags
+from catalog.files.file_table import FileTable
 from procedures.groups.read_costs import Read, Regions, bands_of, costs_of_fresh_layout, costs_per_file
 
 # The reads that health is measured by: their parts have these names.

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from catalog.clock import Clock
 from catalog.columns.column_names import logical_name
 from catalog.errors import UnknownNameError
-from catalog.files.file_table import UNKNOWN, FileTable, Floats
+from catalog.files.arrays import UNKNOWN, Floats
+from catalog.files.file_table import FileTable
 from catalog.history.event_store import optimizations
 from catalog.insights.consumption import scans_of
 from catalog.insights.statement_notes import StatementNotes, statement_notes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from catalog.errors import MissingPackageError
-from catalog.files.file_table import Floats
+from catalog.files.arrays import Floats
 from procedures.insight.report.facts import CubeBox, Event, TableFacts, VersionFacts
 
 if TYPE_CHECKING:

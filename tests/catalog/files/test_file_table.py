@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from catalog.files.file_table import FileTable, digits, group_numbers
+from catalog.files.arrays import digits, group_numbers
+from catalog.files.file_table import FileTable
 from catalog.files.version_files import KeptTables, PathFilter, VersionKey
 from otree.cube import CubeId
 from otree.level import level_of

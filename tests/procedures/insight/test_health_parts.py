@@ -12,7 +12,8 @@ from file_lists import COLUMNS, REVISIONS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.files.file_table import UNKNOWN, FileTable
+from catalog.files.arrays import UNKNOWN
+from catalog.files.file_table import FileTable
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
 from procedures.groups.read_costs import bands_of

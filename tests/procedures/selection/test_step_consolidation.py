@@ -13,7 +13,7 @@ from staging import settings_of
 from tables import NUMBERS, numbers
 
 import sql_ext
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
 from procedures.groups.group import Concatenate
 from procedures.groups.strategy import RunSoFar

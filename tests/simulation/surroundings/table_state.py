@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql.types import StructType
 
-from catalog.files.file_table import UNKNOWN, Blocks, FileTable
+from catalog.files.arrays import UNKNOWN
+from catalog.files.file_table import Blocks, FileTable
 from catalog.jvm.table_state import LogExtent, TableFacts
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG
 from simulation.delta_log import AddedFile

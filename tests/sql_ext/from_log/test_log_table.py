@@ -10,7 +10,7 @@ from reader_tables import stored_tables
 
 from catalog.columns.column_names import find_column, find_stored
 from catalog.errors import IndexUnreadableError, NotSupportedError, TableError, UseError
-from catalog.files.file_table import UNKNOWN
+from catalog.files.arrays import UNKNOWN
 from otree.block import BAND_TAG, BLOCKS_TAG, REVISION_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from procedures.insight.health.diagnosis import health_rows
 from sql_ext.commands.overview import overview_of_log
