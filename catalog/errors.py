@@ -111,13 +111,16 @@ class UnknownNameError(UseError):
     sql_state = "42704"
 
     @classmethod
-    def of(cls, kind: str, name: str, known: Iterable[str], others: bool = False) -> UnknownNameError:
+    def of(
+        cls, kind: str, name: str, known: Iterable[str], parameter: str = "", others: bool = False
+    ) -> UnknownNameError:
         """Builds the error from the unknown name and either the nearest known name or the first known names.
 
         Args:
             kind: what it would be a name of.
             name: the unknown name.
             known: names that exist.
+            parameter: where the name was given, unless the kind tells.
             others: whether there are more names than these.
         """
         names = sorted(known)
@@ -130,7 +133,8 @@ class UnknownNameError(UseError):
             if near
             else f"Known: {_listed(kind, names)}{' and others' if others else ''}."
         )
-        return cls(f"There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
+        place = f"{parameter}: " if parameter else ""
+        return cls(f"{place}There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
 
     @classmethod
     def of_another_system(cls, kind: str, name: str, advice: str) -> UnknownNameError:

@@ -123,9 +123,7 @@ def _names(parameter: str, text: str) -> list[str]:
 def _column(schema: StructType, parameter: str, name: str) -> FoundColumn:
     column = find_column(schema, name)
     if column is None:
-        error = UnknownNameError.of("column", name, schema.names)
-        error.message = f"{parameter}: {error.message}"
-        raise error
+        raise UnknownNameError.of("column", name, schema.names, parameter)
     if not _is_comparable(column.data_type):
         raise InvalidArgumentError.of(parameter, name, f"{_TYPES}, and this one is {column.type_name}")
     return column

@@ -98,7 +98,7 @@ class RowPredicate:
             InvalidArgumentError: Spark does not accept it as a condition.
         """
         for node in self.tree.find_all(exp.Column):
-            _check_column(schema, name_parts(node))
+            self._check_column(schema, name_parts(node))
         with same_active_session():
             rows = spark.createDataFrame([], schema)
         try:
@@ -123,6 +123,18 @@ class RowPredicate:
                 spark.sql(f"SELECT {', '.join(casts)}").collect()  # literals only: no Spark job
         except PySparkException as error:
             raise InvalidArgumentError.of(self.parameter, self.text, f"{_ACCEPTED} ({text_of(error)})") from error
+
+    def _check_column(self, schema: StructType, parts: Sequence[str]) -> None:
+        inside: DataType = schema
+        for number, part in enumerate(parts):
+            field = _field(inside, part)
+            if field is None and isinstance(inside, (ArrayType, MapType, VariantType)):
+                return  # Spark checks access to elements
+            if field is None:
+                before = "".join(f"{p}." for p in parts[:number])
+                known = [f"{before}{name}" for name in inside.names] if isinstance(inside, StructType) else []
+                raise UnknownNameError.of("column", ".".join(parts), known, self.parameter)
+            inside = field.dataType
 
 
 def resolve(schema: StructType, node: exp.Expr) -> tuple[StructField, ...] | None:
@@ -153,19 +165,6 @@ def _depth(tokens: Sequence[Token]) -> int:
         before = token.token_type
         deepest = max(deepest, sum(open_levels[-_DEEPEST - 1 :]) + prefixes)
     return deepest
-
-
-def _check_column(schema: StructType, parts: Sequence[str]) -> None:
-    inside: DataType = schema
-    for number, part in enumerate(parts):
-        field = _field(inside, part)
-        if field is None and isinstance(inside, (ArrayType, MapType, VariantType)):
-            return  # Spark checks access to elements
-        if field is None:
-            before = "".join(f"{p}." for p in parts[:number])
-            known = [f"{before}{name}" for name in inside.names] if isinstance(inside, StructType) else []
-            raise UnknownNameError.of("column", ".".join(parts), known)
-        inside = field.dataType
 
 
 def _field(inside: DataType, name: str) -> StructField | None:

@@ -96,7 +96,7 @@ class _MeasuredColumn:
         """Resolves a name; ``a.b`` is a field of a struct unless a top-level column has exactly this name."""
         column = find_column(snapshot.schema, name)
         if column is None:
-            raise UnknownNameError.of("column", name, snapshot.schema.names)
+            raise UnknownNameError.of("column", name, snapshot.schema.names, "columns")
         if not isinstance(column.data_type, (NumericType, DateType, TimestampType, TimestampNTZType, StringType)):
             accepted = "columns of numbers, dates, timestamps or strings, which have ranges in the statistics"
             raise InvalidArgumentError.of("columns", f"{name} of type {column.type_name}", accepted)

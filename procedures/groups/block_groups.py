@@ -59,7 +59,8 @@ def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str)
         return snapshot.latest_revision or f"{strategy}: the table has no indexed files yet"
     revision = snapshot.revisions.get(wanted)
     if revision is None:
-        raise UnknownNameError.of("revision", str(wanted), [str(number) for number in snapshot.revisions if number > 0])
+        known = [str(number) for number in snapshot.revisions if number > 0]
+        raise UnknownNameError.of("revision", str(wanted), known, "revision_id")
     return revision
 
 

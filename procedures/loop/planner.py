@@ -212,4 +212,4 @@ def _check_revisions(snapshot: TableSnapshot, settings: OptimizeSettings) -> Non
         known = {1}  # the one that the first indexing makes
     for number in {asked.revision_id for asked in settings.selection.values() if asked.revision_id}:
         if number not in known:
-            raise UnknownNameError.of("revision", str(number), [str(n) for n in known])
+            raise UnknownNameError.of("revision", str(number), [str(n) for n in known], "revision_id")

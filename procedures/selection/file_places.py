@@ -178,6 +178,6 @@ def _columns_of(snapshot: TableSnapshot, names: str | None) -> list[FoundColumn 
     for name, _ in split_names(names):
         column = find_column(snapshot.schema, name)
         if column is None:
-            raise UnknownNameError.of("column", name, snapshot.schema.names)
+            raise UnknownNameError.of("column", name, snapshot.schema.names, "columns")
         columns.append(column)
     return columns

@@ -53,7 +53,8 @@ class RevisionRewrite(Strategy):
             )
         latest = snapshot.latest_revision
         if wanted is not None and wanted not in snapshot.revisions:
-            raise UnknownNameError.of("revision", str(wanted), [str(n) for n in snapshot.revisions if n > 0])
+            known = [str(n) for n in snapshot.revisions if n > 0]
+            raise UnknownNameError.of("revision", str(wanted), known, "revision_id")
         if latest is None:
             yield f"{NAME}: the table has no indexed files yet"
             return

@@ -229,7 +229,7 @@ def _columns(snapshot: TableSnapshot, text: str | None) -> list[FoundColumn]:
     for name in column_names(text):
         column = find_column(snapshot.schema, name)
         if column is None:
-            raise UnknownNameError.of("column", name, snapshot.schema.names)
+            raise UnknownNameError.of("column", name, snapshot.schema.names, "columns")
         if not isinstance(column.data_type, _WITH_RANGES):
             accepted = "columns of numbers, dates, timestamps or strings, which have ranges in the statistics"
             raise InvalidArgumentError.of("columns", f"{name} of type {column.type_name}", accepted)

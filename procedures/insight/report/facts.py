@@ -216,7 +216,7 @@ def _axes(names: tuple[str, ...], columns: tuple[str, ...] | None) -> tuple[int,
         return tuple(range(min(len(names), 2)))
     for column in columns:
         if column not in names:
-            raise UnknownNameError.of("column", column, names)
+            raise UnknownNameError.of("column", column, names, "columns")
     return tuple(names.index(column) for column in columns)
 
 

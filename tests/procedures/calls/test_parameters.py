@@ -115,7 +115,7 @@ def test_bytes_per_iter_takes_the_crossing_file_of_unindexed_ones(table):
 def test_the_first_revision_may_be_asked_for_before_it_is_made(spark, new_table):
     """As by ``use-spark optimize --revision-id=1`` on a fresh table."""
     fresh = new_table(NUMBERS, index="x,y").append(numbers(spark, 20))
-    with pytest.raises(UseError, match="There is no revision '2'"):
+    with pytest.raises(UseError, match="revision_id: There is no revision '2'"):
         fresh.optimize(revision_id=2)
     assert [(r.state, r.strategy) for r in fresh.optimize(revision_id=1)] == [("committed", "UnindexedFiles")]
 
@@ -204,7 +204,7 @@ def test_from_timestamp_takes_the_files_modified_since(spark, new_table, set_con
 @pytest.mark.parametrize(
     ("given", "code", "named"),
     [
-        ({"where": "z > 1"}, "USE_UNKNOWN_COLUMN", "no column 'z'"),
+        ({"where": "z > 1"}, "USE_UNKNOWN_COLUMN", "where: There is no column 'z'"),
         ({"where": "x.y > 1"}, "USE_UNKNOWN_COLUMN", "no column 'x.y'"),
         ({"where": "x + 1"}, "USE_INVALID_ARGUMENT", "where = 'x + 1' is not accepted"),
         ({"where": "nosuchfunction(x)"}, "USE_INVALID_ARGUMENT", "where"),
