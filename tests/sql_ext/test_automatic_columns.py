@@ -100,7 +100,7 @@ def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, data
     assert _properties(spark, copy)["use.index.columns"] == "y (chosen from reads)"
 
 
-@pytest.mark.parametrize("value", ["auto,x", "x, AUTO", "auto:"])
+@pytest.mark.parametrize("value", ["auto,x", "x, AUTO"])
 def test_columns_are_named_or_left_to_the_service(spark, database, value):
     columns = f"('use.index.columns' = '{value}')"
     for statement in (
