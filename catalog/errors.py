@@ -128,11 +128,8 @@ class UnknownNameError(UseError):
         near = [] if kind in _KINDS_WITH_IDS else nearest_names(name, names)
         codes = {"column": ("USE_UNKNOWN_COLUMN", "42703"), "procedure": ("USE_UNKNOWN_PROCEDURE", "42883")}
         code, state = codes.get(kind, (f"USE_UNKNOWN_{kind.upper().replace(' ', '_')}", "42704"))
-        hint = (
-            f"Did you mean {' or '.join(near)}?"
-            if near
-            else f"Known: {_listed(kind, names)}{' and others' if others else ''}."
-        )
+        listed = _listed(kind, names) + (" and others" if others else "")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {listed}."
         place = f"{parameter}: " if parameter else ""
         return cls(f"{place}There is no {kind} '{name}'. {hint}", code=code, sql_state=state)
 

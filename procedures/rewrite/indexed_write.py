@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructField, StructType
 
-from catalog.columns.column_names import find_stored, quoted_name
+from catalog.columns.column_names import find_column, find_stored, quoted_name
 from catalog.errors import AmbiguousColumnError, IndexConfigurationError
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
@@ -288,30 +287,23 @@ def _with_index_fields(write: _Write, rows: DataFrame) -> DataFrame:
     schema = write.snapshot.schema
     for transformer in write.configuration.transformers:
         column = find_stored(schema, transformer.column)
-        if column is not None:
-            rows = _with_fields(rows, schema, column.path)
+        path = () if column is None else column.path
+        for depth in range(1, len(path)):
+            outer = find_column(rows.schema, _quoted(path[:depth]))
+            field = find_column(schema, _quoted(path[: depth + 1]))
+            if outer is None or field is None:
+                break
+            if find_column(rows.schema, _quoted(path[: depth + 1])) is None:
+                top, *below = (*outer.path, path[depth])
+                struct = F.col(quoted_name(top))
+                null = F.lit(None).cast(field.data_type)
+                rows = rows.withColumn(top, struct.withField(_quoted(below), null))
+                break
     return rows
 
 
-def _with_fields(rows: DataFrame, schema: StructType, path: tuple[str, ...]) -> DataFrame:
-    """Adds the first field of a path that the rows' struct leaves out, with all that it contains."""
-    present: DataType = rows.schema
-    wanted: DataType = schema
-    for depth, part in enumerate(path):
-        field, written = _field(wanted, part), _field(present, part)
-        if field is not None and written is None and depth > 0:
-            below = ".".join(quoted_name(name) for name in path[1 : depth + 1])
-            struct = F.col(quoted_name(path[0]))
-            return rows.withColumn(path[0], struct.withField(below, F.lit(None).cast(field.dataType)))
-        if field is None or written is None:
-            break
-        wanted, present = field.dataType, written.dataType
-    return rows
-
-
-def _field(struct: DataType, name: str) -> StructField | None:
-    fields = struct.fields if isinstance(struct, StructType) else []
-    return next((field for field in fields if field.name.lower() == name.lower()), None)
+def _quoted(path: Sequence[str]) -> str:
+    return ".".join(map(quoted_name, path))
 
 
 def _row_bytes(write: _Write, count: int) -> float:

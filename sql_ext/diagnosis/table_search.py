@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -35,11 +35,9 @@ def find_tables(path: str, storage_options: Mapping[str, str]) -> list[str]:
         TableError: there is no table.
         FileSystemError: the folder cannot be listed.
     """
-    if path[:7].lower() == "file://":
-        # Names in a URL are encoded, and those of folders are not.
-        found = sorted(_local_tables(url2pathname(path[7:])))
-    else:
-        found = sorted(_remote_tables(path, storage_options) if _URL.match(path) else _local_tables(path))
+    # Names in a URL are encoded, and those of folders are not.
+    local = unquote(urlparse(path).path) if path[:5].lower() == "file:" else path
+    found = sorted(_remote_tables(path, storage_options) if _URL.match(local) else _local_tables(local))
     if not found:
         raise TableError.missing(path, f"no folder with a {LOG} in it")
     return found

@@ -110,6 +110,7 @@ def test_names_in_a_file_url_are_encoded_and_those_of_folders_are_not(tmp_path):
     for folder in folders:
         (folder / "_delta_log").mkdir(parents=True)
     assert find_tables(root.as_uri(), {}) == sorted(map(str, folders))
-    assert find_tables(f"FILE://{root.as_uri()[7:]}/x%2520y", {}) == [str(folders[1])]
+    for scheme in ("FILE://", "file:", "file://localhost"):
+        assert find_tables(f"{scheme}{root.as_uri()[7:]}/x%2520y", {}) == [str(folders[1])]
     with pytest.raises(TableError, match="was not found"):
         find_tables((root / "missing").as_uri(), {})
