@@ -3,6 +3,8 @@
 import random
 from itertools import cycle
 
+from pyspark.errors import AnalysisException
+
 from otree.weight import WeightRange
 from soak.board import Soak
 from soak.engines import ENGINES
@@ -12,6 +14,7 @@ from sql_ext import read_report
 # What a read may take until its version expires.
 READ_SECONDS = 25
 SESSION = "session"
+_CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
 class Reader:
@@ -80,11 +83,12 @@ class Overviews:
         name = soak.name
         tables = ("optimizations", "index_files", "cubes", "ingestion", "consumption", "revisions")
         query = f"SELECT count(*), avg(x) FROM {name} WHERE x < 500000"
+        self.query_text = f"CALL use.explain_skipping('{query}')"
         self.texts = cycle(
             [
                 *(f"SELECT count(*) FROM {name}.{table}" for table in tables),
                 *(f"CALL use.{what}(table => '{name}')" for what in ("health", "check", "status", "optimize")),
-                f"CALL use.explain_skipping('{query}')",
+                self.query_text,
                 f"CALL use.check(table => '{name}', deep => true)",
             ]
         )
@@ -92,7 +96,15 @@ class Overviews:
     def step(self) -> None:
         """Looks at the next one."""
         text = next(self.texts)
-        rows = self.session.sql(text).collect()
+        try:
+            rows = self.session.sql(text).collect()
+        except AnalysisException as error:
+            if error.getCondition() != _CHANGED or text != self.query_text:
+                print(f"this overview failed: {text}")
+                raise
+            # Spark analyzed the query that is explained before a column was renamed, and Delta planned it afterwards.
+            self.soak.board.count("overviews: explained query lost to a change of columns")
+            return
         self.soak.board.count("overviews: all")
         if "use.check" in text and any(row.severity == "error" for row in rows):
             self.soak.board.fail(f"{text}: {[row for row in rows if row.severity == 'error'][:3]}")
