@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from catalog.counted_nouns import agreeing
 from catalog.similar_names import nearest_names
 
-# An error lists no more known names than people read.
-_MOST_NAMES = 10
+# An error lists no more known names than people read; all strategies are among them.
+_MOST_NAMES = 12
 # `CALL use.help` lists names of these kinds.
 _KINDS_OF_HELP = ("procedure", "parameter")
 # Messages are one line, but names and predicates may contain line ends, other control characters, and halves of

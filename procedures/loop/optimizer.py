@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 MAX_CONFLICTS_IN_A_ROW = 5
 # Rows that a run has written so many times are not written again: strategies might undo each other's work.
 MAX_REWRITES_IN_A_RUN = 12
+# A run ends after so many plans in a row for files of its own that found reads no cheaper than an earlier plan had.
+MAX_PLANS_IN_VAIN = 3
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,9 @@ class Optimizer:
         self._last_written: tuple[str, frozenset[str]] = ("", frozenset())
         # How many times this run has written the rows of a file, by the file's path.
         self._rewrites: dict[str, int] = {}
+        # What reads cost at best when a plan was made, and how many plans for files of the run found no less since.
+        self._least_cost = math.inf
+        self._in_vain = 0
         # Commit time of the version at which the run began. Files that are younger have arrived during the run. None
         # until the next plan, and after a conflict: a delete or an update writes the rows of a lost group to new files.
         self._arrived_since: int | None = None
@@ -228,12 +234,21 @@ class Optimizer:
         """Whether the loop might never end.
 
         A strategy chooses exactly what it has just written, or rows were written so often that strategies seem to take
-        turns at them.
+        turns at them, or merges make reads as expensive again as they were.
         """
         strategy, written = self._last_written
         chosen = {file.path for group in plan.groups for file in group.files}
         if plan.groups[0].strategy == strategy and chosen == written:
             return True
+        if plan.groups[0].read_cost is not None:
+            cost, _ = plan.groups[0].read_cost
+            if cost < self._least_cost:
+                self._least_cost, self._in_vain = cost, 0
+            elif chosen <= self._rewrites.keys():
+                # Files of others may have raised the cost.
+                self._in_vain += 1
+            if self._in_vain == MAX_PLANS_IN_VAIN:
+                return True
         return max(self._rewrites.get(path, 0) for path in chosen) >= MAX_REWRITES_IN_A_RUN
 
     def _affordable(self, groups: Sequence[Group]) -> tuple[tuple[Group, ...], Stop | None]:

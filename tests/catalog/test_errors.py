@@ -15,6 +15,7 @@ from catalog.errors import (
     UseError,
 )
 from catalog.similar_names import nearest_names
+from procedures.selection import strategies
 
 
 def test_every_class_has_a_code_a_state_and_says_when_it_is_raised():
@@ -55,9 +56,12 @@ def test_no_near_name_and_no_name_at_all():
     assert UnknownNameError.of("option", "zzz", ["a"]).message == "There is no option 'zzz'. Known: a."
     assert UnknownNameError.of("run", "ab15151b2eaa", ["dabf111b580f"]).message.endswith("Known: dabf111b580f.")
     assert UnknownNameError.of("option", "zzz", []).message == "There is no option 'zzz'. Known: none."
-    many = [f"a{number:02}" for number in range(12)]
-    listed = "There is no {} 'zzz'. Known: a00, a01, a02, a03, a04, a05, a06, a07, a08, a09 and 2 more{}."
+    many = [f"a{number:02}" for number in range(14)]
+    listed = "There is no {} 'zzz'. Known: a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11 and 2 more{}."
     assert UnknownNameError.of("column", "zzz", many).message == listed.format("column", "")
+    # An unknown strategy is answered with all that are built in.
+    built_in = [*strategies()]
+    assert all(name in UnknownNameError.of("strategy", "zzz", built_in).message for name in built_in)
     helped = listed.format("procedure", "; CALL use.help() lists them")
     assert UnknownNameError.of("procedure", "zzz", many).message == helped
 

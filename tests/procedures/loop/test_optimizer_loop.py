@@ -142,6 +142,39 @@ def test_strategies_that_take_turns_at_the_same_rows_are_ended():
     assert report[-1].reason == "NO_PROGRESS"
 
 
+@pytest.mark.parametrize(
+    ("costs", "commits"),
+    [
+        # Merges undo each other's work; the first two plans are for files of others.
+        ((9.4, 2.5, 4.2, 2.6, 7.3, 2.5), 4),
+        # Reads get cheaper, if slowly.
+        ((9.4, 2.5, 2.4, 2.45, 2.3, 2.35, 2.32, 2.2), 8),
+    ],
+)
+def test_merges_that_do_not_make_reads_cheaper_are_ended(costs, commits):
+    fake = FakeOptimizer(sizes=(5, 5), groups=99)
+    plans = iter([*enumerate(costs)])
+
+    def one_file(request):
+        number, cost = next(plans, (0, None))
+        if cost is None:
+            return Plan(fake.table.version, ())
+        path = next(iter(fake.table.files))
+        return Plan(fake.table.version, (Relayout("Runs", 0, f"{number}", (input_file(path),), read_cost=(cost, 1.1)),))
+
+    rewrite = fake.table.rewrite
+
+    def keeping(group):
+        result = rewrite(group)
+        fake.table.files[result.paths[0]] = 5
+        return result
+
+    fake.table.plan, fake.table.rewrite = one_file, keeping
+    report = fake.optimize()
+    assert sum(row.state == COMMITTED for row in report) == commits
+    assert (report[-1].reason == "NO_PROGRESS") == (commits < len(costs))
+
+
 # ---------------------------------------------------------------------------------------------------------- parallelism
 
 

@@ -95,10 +95,16 @@ def test_an_idempotent_statement_keeps_its_number(spark, new_table, monkeypatch,
     assert (number["appId"], number["version"]) == ("nightly", 7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"])
+@pytest.mark.parametrize(
+    "feature",
+    [
+        pytest.param("delta.enableDeletionVectors", marks=pytest.mark.slow),
+        pytest.param("delta.enableChangeDataFeed", marks=pytest.mark.slow),
+        "delta.enableRowTracking",
+    ],
+)
 def test_with_features(spark, new_table, monkeypatch, feature):
-    """Without deletion vectors, and with them; a feed shows each change once."""
+    """Without deletion vectors, and with them; a feed shows each change once; rewrites say which rows have numbers."""
     properties = {**NO_VECTORS, feature: "true"}
     indexed, plain = unoptimized_pair(spark, new_table, properties=properties)
     first = indexed.version + 1

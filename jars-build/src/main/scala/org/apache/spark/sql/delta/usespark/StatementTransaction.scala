@@ -123,6 +123,8 @@ object StatementTransaction {
         case file: AddFile => !file.dataChange
         case file: RemoveFile => !file.dataChange
         case _: CommitInfo => true
+        // The number of the last row; rows keep their numbers.
+        case RowId.RowTrackingMetadataDomain(_) => true
         case _ => false
       }
 }
