@@ -100,13 +100,45 @@ def _cells(
         members = chosen[order]
         starts = np.array([first for first, _ in pieces(size[order], limits, within=cell[order])], np.int64)
         counts = np.diff([*starts, len(members)])
-        writes = files.write[members]
-        several = np.maximum.reduceat(writes, starts) > np.minimum.reduceat(writes, starts)
-        keep = (counts > 1) & several & (np.add.reduceat(size[order], starts) <= most_bytes)
+        small_enough = np.add.reduceat(size[order], starts) <= most_bytes
+        keep = (counts > 1) & small_enough & _overlap_in_weights(files, members, starts)
         if not keep.any():
             continue
         members = members[np.repeat(keep, counts)]
         yield members, np.cumsum([0, *counts[keep][:-1]])
+
+
+def _overlap_in_weights(files: Regions, members: Integers, starts: Integers) -> Flags:
+    """Whether the weights of two writes overlap, for each group; a merge of others would save nothing.
+
+    Args:
+        files: all files.
+        members: positions of the files, group after group.
+        starts: where the files of each group begin among them.
+    """
+    first, end, write = files.first[members], files.end[members] - _SLACK, files.write[members]
+    several = np.maximum.reduceat(write, starts) > np.minimum.reduceat(write, starts)
+    found: Flags = several & (np.maximum.reduceat(first, starts) < np.minimum.reduceat(end, starts))
+    group = np.repeat(np.arange(len(starts)), np.diff([*starts, len(members)]))
+    # The others need a look at each write.
+    rest = (several & ~found)[group]
+    if rest.any():
+        found[_overlapping(group[rest], write[rest], first[rest], end[rest])] = True
+    return found
+
+
+def _overlapping(group: Integers, write: Integers, first: Floats, end: Floats) -> Integers:
+    """The groups in which the weights of two writes overlap; takes the group, write and weights of each file."""
+    order = np.lexsort((write, group))
+    owner, write = group[order], write[order]
+    starts = np.flatnonzero(np.append(True, (owner[1:] != owner[:-1]) | (write[1:] != write[:-1])))
+    # Weights are fractions: with these steps, those of a group are above those of the groups before it.
+    owner, step = owner[starts], 2.0 * owner[starts]
+    first = np.minimum.reduceat(first[order], starts) + step
+    reached = np.maximum.reduceat(end[order], starts) + step
+    along = np.argsort(first, kind="stable")
+    is_reached = first[along][1:] < np.maximum.accumulate(reached[along])[:-1]
+    return np.asarray(owner[along][1:][is_reached], np.int64)
 
 
 def _best(merges: Merges, smallest: float) -> Merges:

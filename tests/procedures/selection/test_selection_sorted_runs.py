@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,12 @@ def file_lists(draw):
     return Regions(rows, rows, first, end, boxes[..., 0], boxes[..., 1], writes), rewrites
 
 
+def weights_overlap(files):
+    """Whether the weights of two writes do."""
+    spans = [(files.first[files.write == w].min(), files.end[files.write == w].max()) for w in set(files.write)]
+    return any(a[0] < b[1] and b[0] < a[1] for a, b in combinations(spans, 2))
+
+
 @given(file_lists(), st.floats(1, 8), st.integers(1, 10_000_000), st.floats(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_groups_keep_the_cap_and_the_limit_and_each_makes_reads_cheaper(listed, most, most_bytes, target):
@@ -76,6 +83,7 @@ def test_groups_keep_the_cap_and_the_limit_and_each_makes_reads_cheaper(listed, 
         assert choice.merges == ()
     taken = [number for merge in choice.merges for number in merge.files.tolist()]
     assert len(taken) == len(set(taken))
+    assert all(weights_overlap(files.take(merge.files)) for merge in choice.merges)
     total = files.size.sum()
     assert (rewrites * files.size).sum() + sum(m.size for m in choice.merges) <= max(
         most * total * (1 + 1e-9), (rewrites * files.size).sum()
