@@ -6,7 +6,9 @@ It needs PySpark and this folder only, besides what the system itself needs.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -226,7 +228,10 @@ def start(system: System, home: Path, storage: Storage, workers: int = 0) -> Run
         settings["spark.jars.packages"] = ",".join(packages)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = system.attach(builder, storage.packages)
+    # Downloads of the same packages at the same time fail.
+    with (Path(sys.prefix) / ".starting").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        spark = system.attach(builder, storage.packages)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {system.namespace}")
     spark.sql(f"USE {system.namespace}")
