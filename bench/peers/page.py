@@ -132,7 +132,8 @@ def _workload(systems: Mapping[str, Any]) -> str:
     for system in shown:
         if wrong := _wrong(systems[system]):
             raise SystemExit(f"{system} gave wrong answers: {wrong}")
-    is_timed = not math.isnan(total(systems["use"]["queries"][measured[0]], "planning"))
+    timed = {name for name in shown if not math.isnan(total(systems[name]["queries"][measured[0]], "planning"))}
+    is_timed = "use" in timed
     heads = ("MB", "requests", *(("planning, s", "CPU, s") if is_timed else ()))
     lines = [row("measured", "system", *heads), row(*["---"] * (len(heads) + 2))]
     for name, system in product(measured, shown):
@@ -149,9 +150,9 @@ def _workload(systems: Mapping[str, Any]) -> str:
     for system in shown:
         run, steps = systems[system], systems[system]["steps"]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
-        layout = [f"{steps['load']['cpu_seconds'] + steps['lay out']['cpu_seconds']:.0f}"] if is_timed else []
+        spent = f"{steps['load']['cpu_seconds'] + steps['lay out']['cpu_seconds']:.0f}" if system in timed else ""
         sizes = [_show("bytes_read", each, unit=False) for each in (_written(run), size, run["log_bytes"])]
-        lines.append(row(NAMES[system], *layout, *sizes))
+        lines.append(row(NAMES[system], *([spent] if is_timed else []), *sizes))
     return "\n".join(lines) + "\n" + _times(systems)
 
 
@@ -226,7 +227,7 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
     """Bytes written by a history and bytes that the queries then read, both relative to the table, by budget.
 
     Returns:
-        By workload and system; only workloads that were run with several budgets.
+        By workload and system; only those that were run with several budgets.
     """
     points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for key, systems in figures.items():
@@ -240,7 +241,10 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
             points[f"{TITLES[name]}, scale {scale}, {rounds} rounds"][system].append(
                 (written / size, total(run["queries"][last], "bytes_read") / size)
             )
-    return {name: dict(each) for name, each in points.items() if any(len(found) > 1 for found in each.values())}
+    several = {
+        name: {system: found for system, found in each.items() if len(found) > 1} for name, each in points.items()
+    }
+    return {name: each for name, each in several.items() if each}
 
 
 def draw(figures: Mapping[str, Any], path: Path) -> None:
