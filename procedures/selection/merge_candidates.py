@@ -111,6 +111,8 @@ def _cells(
 def _overlap_in_weights(files: Regions, members: Integers, starts: Integers) -> Flags:
     """Whether the weights of two writes overlap, for each group; a merge of others would save nothing.
 
+    Those of a write reach from its lowest one in the group to its highest one.
+
     Args:
         files: all files.
         members: positions of the files, group after group.

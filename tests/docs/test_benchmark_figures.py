@@ -98,7 +98,18 @@ def test_an_overview_is_relative_to_use():
 def test_curves_are_relative_to_the_table():
     figures = {f"tpch 1 4 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
     assert page.curves(figures) == {"TPC-H, scale 1, 4 rounds": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
+    # A system with one budget has no curve.
+    figures["tpch 1 4 1"]["delta"] = _run()
+    assert set(page.curves(figures)["TPC-H, scale 1, 4 rounds"]) == {"use"}
     assert not page.curves({"tpch 1 4 1": {"use": _run()}})
+
+
+def test_a_system_without_times_shows_none_beside_others():
+    counted = _run()
+    del counted["queries"]["bulk"]["Q1"]["planning"]
+    shown = page.workloads({"tpch 1 4 2": {"use": _run(), "delta": counted}})
+    assert "| USE | 4 | 0.0 | 0.0 | 0.0 |" in shown
+    assert "| plain Delta |  | 0.0 | 0.0 | 0.0 |" in shown
 
 
 def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():

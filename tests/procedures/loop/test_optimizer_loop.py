@@ -99,6 +99,18 @@ def test_a_dry_run_shows_the_groups_of_the_next_iteration_and_does_nothing():
     assert (fake.table.rewritten, fake.table.events) == ([], [])
 
 
+def keeping_outputs(fake):
+    """A rewrite whose output later plans can choose."""
+    rewrite = fake.table.rewrite
+
+    def keeping(group):
+        result = rewrite(group)
+        fake.table.files[result.paths[0]] = 5
+        return result
+
+    return keeping
+
+
 def test_a_strategy_that_chooses_its_own_output_is_ended():
     # The limit ends the test, should the loop not end by itself.
     fake = FakeOptimizer(sizes=(5,), groups=9)
@@ -107,14 +119,7 @@ def test_a_strategy_that_chooses_its_own_output_is_ended():
         files = tuple(input_file(path) for path in fake.table.files)
         return Plan(fake.table.version, (Relayout("Everything", 0, "ALL", files, "all files"),))
 
-    rewrite = fake.table.rewrite
-
-    def keeping(group):
-        result = rewrite(group)
-        fake.table.files[result.paths[0]] = 5
-        return result
-
-    fake.table.plan, fake.table.rewrite = everything, keeping
+    fake.table.plan, fake.table.rewrite = everything, keeping_outputs(fake)
     report = fake.optimize()
     assert outcome(report) == [(1, COMMITTED, "ALL"), (2, "skipped", "NO_PROGRESS")]
     assert report[-1].message == "Everything chose files that the run has written"
@@ -129,14 +134,7 @@ def test_strategies_that_take_turns_at_the_same_rows_are_ended():
         files = tuple(input_file(path) for path in fake.table.files)
         return Plan(fake.table.version, (Relayout(next(turns), 0, "ALL", files, "all files"),))
 
-    rewrite = fake.table.rewrite
-
-    def keeping(group):
-        result = rewrite(group)
-        fake.table.files[result.paths[0]] = 5
-        return result
-
-    fake.table.plan, fake.table.rewrite = by_turns, keeping
+    fake.table.plan, fake.table.rewrite = by_turns, keeping_outputs(fake)
     report = fake.optimize()
     assert [row.state for row in report] == [COMMITTED] * MAX_REWRITES_IN_A_RUN + ["skipped"]
     assert report[-1].reason == "NO_PROGRESS"
@@ -162,14 +160,7 @@ def test_merges_that_do_not_make_reads_cheaper_are_ended(costs, commits):
         path = next(iter(fake.table.files))
         return Plan(fake.table.version, (Relayout("Runs", 0, f"{number}", (input_file(path),), read_cost=(cost, 1.1)),))
 
-    rewrite = fake.table.rewrite
-
-    def keeping(group):
-        result = rewrite(group)
-        fake.table.files[result.paths[0]] = 5
-        return result
-
-    fake.table.plan, fake.table.rewrite = one_file, keeping
+    fake.table.plan, fake.table.rewrite = one_file, keeping_outputs(fake)
     report = fake.optimize()
     assert sum(row.state == COMMITTED for row in report) == commits
     assert (report[-1].reason == "NO_PROGRESS") == (commits < len(costs))
