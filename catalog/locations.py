@@ -1,4 +1,4 @@
-"""The one spelling of a location, by which this process knows a table. Pure, but for resolving local links."""
+"""Spellings of locations: the one by which this process knows a table, and paths in URLs of local files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable
+from urllib.parse import unquote
 
 # State of ours that belongs to a table and not to one of its versions; Delta's vacuum leaves such folders alone.
 STATE_FOLDER = "_use"
@@ -37,6 +38,12 @@ def place_of(location: str, default_file_system: Callable[[], str]) -> str:
     if scheme in _DEFAULT_PORTS:
         authority = authority.lower().removesuffix(_DEFAULT_PORTS[scheme])
     return f"{scheme}://{authority}{path}" if authority else f"{scheme}:{path}"
+
+
+def path_of_file_url(location: str) -> str | None:
+    """The decoded path of a URL such as ``file:/a%20b``; None for paths, and for URLs of other hosts and schemes."""
+    scheme, authority, path = _parts(location)
+    return unquote(path) if scheme == "file" and authority in ("", "localhost") else None
 
 
 def _parts(location: str) -> tuple[str, str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
+from catalog.locations import path_of_file_url
 from catalog.sql_names import name_parts
 
 _SMALL_BYTES = 200_000_000
@@ -41,8 +41,9 @@ def _folder(name: str, warehouse: Path | None) -> Path | None:
     if len(parts) == 2 and parts[0].lower() == "delta":
         parts = parts[1:]
     path = parts[-1] if parts else ""
-    if path.startswith("file:"):
-        return Path(unquote(urlparse(path).path))
+    local = path_of_file_url(path)
+    if local is not None:
+        return Path(local)
     if path.startswith("/"):
         return Path(path)
     if warehouse is None or not parts or len(parts) > 2:

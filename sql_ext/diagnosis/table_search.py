@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from catalog.errors import FileSystemError, TableError
+from catalog.locations import path_of_file_url
 from sql_ext.readers.delta_files import causes_of
 from sql_ext.readers.log_segment import LOG
 
@@ -35,8 +35,7 @@ def find_tables(path: str, storage_options: Mapping[str, str]) -> list[str]:
         TableError: there is no table.
         FileSystemError: the folder cannot be listed.
     """
-    # Names in a URL are encoded, and those of folders are not.
-    local = unquote(urlparse(path).path) if path[:5].lower() == "file:" else path
+    local = path_of_file_url(path) or path
     found = sorted(_remote_tables(path, storage_options) if _URL.match(local) else _local_tables(local))
     if not found:
         raise TableError.missing(path, f"no folder with a {LOG} in it")

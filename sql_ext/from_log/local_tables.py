@@ -6,9 +6,9 @@ import importlib.util
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from catalog.errors import FileSystemError, TableError
+from catalog.locations import path_of_file_url
 from sql_ext.spark_defaults import defaults_of
 
 _LOG = "_delta_log"
@@ -32,9 +32,9 @@ def local_folder(name: str, environment: Mapping[str, str]) -> Path | None:
     """
     quoted = _BY_PATH.fullmatch(name)
     path = name if quoted is None else quoted["path"].replace("``", "`")
-    if path.startswith("file:"):
-        parts = urlparse(path)
-        return None if parts.netloc not in ("", "localhost") else _plain(unquote(parts.path))
+    local = path_of_file_url(path)
+    if local is not None:
+        return _plain(local)
     is_elsewhere = any(environment.get(variable) for variable in _FILE_SYSTEMS)
     if not path.startswith("/") or is_elsewhere or _DEFAULT_FILE_SYSTEM in spark_defaults(environment):
         return None

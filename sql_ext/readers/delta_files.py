@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
 from catalog.errors import FileSystemError, MissingPackageError, NotSupportedError, TableError
+from catalog.locations import path_of_file_url
 from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.log_entries import LogEntry, Tags, entries_of_files
 from sql_ext.readers.table_columns import TableColumns, stored_name
@@ -236,13 +237,10 @@ class DeltaFiles:
 
 def _check_folder(location: str) -> None:
     """Refuses local folders such as ``a%20b``: deltalake lists the folder's files, but opens those of ``a b``."""
-    if location[:5].lower() == "file:":
-        folder = unquote(location[5:])
-    elif "://" in location:
+    local = path_of_file_url(location)
+    if local is None and "://" in location:
         return
-    else:
-        folder = location
-    if _ENCODED.search(os.path.realpath(folder)):
+    if _ENCODED.search(os.path.realpath(local or location)):
         raise NotSupportedError(
             f"{location} needs Spark: deltalake cannot read folders with a % before two hexadecimal digits."
         )

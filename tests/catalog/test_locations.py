@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.locations import place_of
+from catalog.locations import path_of_file_url, place_of
 
 
 def _no_default():
@@ -66,3 +66,21 @@ def test_links_are_followed(tmp_path):
     place = place_of(f"file:{tmp_path}/t", _no_default)
     for spelling in ("link", "link/", "above/t", "above/link/../t"):
         assert place_of(f"file:{tmp_path}/{spelling}", _no_default) == place
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("file:/a/b", "/a/b"),
+        ("FILE:///a/b", "/a/b"),
+        ("file://localhost/a/b", "/a/b"),
+        ("file:/a%20b/%23", "/a b/#"),
+        ("file:/a#b/c?d", "/a#b/c?d"),
+        ("file://host/a", None),
+        ("s3a://bucket/a", None),
+        ("/a/b", None),
+        ("file", None),
+    ],
+)
+def test_paths_in_urls_of_local_files(location, path):
+    assert path_of_file_url(location) == path
