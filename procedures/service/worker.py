@@ -1,20 +1,18 @@
-"""The worker of a table: when its next run is due, the outcome of the last one, and its published state."""
+"""The worker of a table: when its next run is due, and the outcome of the last one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
-from catalog.quantities import size_text
-from catalog.state import automation
-from catalog.state.automation import Automation, Automations, OfferFacts
+from catalog.state.automation import Automations
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.last_runs import LastRuns
 from procedures.service.schedule import Schedule
+from procedures.service.worker_state import automation_of
 
 LONGEST_PAUSE_MILLIS = 86_400_000
 """Time after which a table that keeps failing is tried again, at the latest."""
@@ -22,8 +20,6 @@ HANGING_MILLIS = 3_600_000
 """Other tables do not wait for a run without any progress for so long."""
 MOST_DOUBLINGS_OF_LOOKS = 4
 """A table that is not worth a turn is looked at again after 16 intervals at the latest."""
-QUARANTINE_FAILURES = 5
-"""After so many failures in a row, the state of the table says that it is in quarantine."""
 
 
 class Worker:
@@ -407,67 +403,6 @@ class Worker:
         else:
             self.publish()
 
-    # --------------------------------------------------------------------------------------------- what others may know
-
-    @property
-    def state(self) -> str:
-        """See ``Automation.state``."""
-        if self.run is not None:
-            return automation.RUNNING
-        if self.suspended:
-            return automation.SUSPENDED
-        if self.last_error:
-            return automation.FAILED
-        waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
-        return automation.WAITING if waits else automation.SCHEDULED
-
-    def _offer_facts(self) -> OfferFacts | None:
-        offer = None if self.appraisal is None else self.appraisal.offer
-        if offer is None or self.waits_since is None:
-            return None
-        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, offer.is_read, self.waits_since)
-
-    def _budget_note(self) -> str:
-        if self.refusal is not None:
-            return f"{self.refusal.code}: {self.refusal.message}"
-        offer = None if self.appraisal is None else self.appraisal.offer
-        if offer is None:
-            return ""
-        if offer.objection is not None:
-            return offer.objection
-        return (
-            f"waits for its turn: {size_text(offer.cost)} to rewrite save reads about {size_text(offer.saving)} per day"
-        )
-
-    def _quarantine_note(self) -> str:
-        if self.failures < QUARANTINE_FAILURES or self.run is not None:
-            return ""
-        return f"QUARANTINED: {self.failures} attempts in a row failed; the next one is at {_time(self.due_at)}"
-
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
-        wait = self.wait
-        closed = f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else ""
-        notes = [closed, wait.note if wait else "", self._budget_note(), self._quarantine_note(), self.schedule.note]
-        notes += [f"the last run skipped {self.skipped_note}" if self.skipped_note else ""]
-        next_run = self.due_at if wait is None else wait.until
-        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_outside_hours
-        next_run_unknown = self.run is not None or self.suspended or by_trigger_only
-        self._automations.put(
-            Automation(
-                self.name,
-                self.location,
-                self.state,
-                self.schedule.names,
-                self.last_run,
-                None if next_run_unknown else next_run,
-                self.last_error,
-                self.run.run_id if self.run else None,
-                "; ".join(note for note in notes if note) or None,
-                self._offer_facts(),
-            )
-        )
-
-
-def _time(millis: int) -> str:
-    return f"{moment(millis):%Y-%m-%d %H:%M:%S} UTC"
+        self._automations.put(automation_of(self))
