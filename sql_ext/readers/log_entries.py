@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -30,7 +31,7 @@ class LogEntry:
     Attributes:
         tags: of the index.
         deletion_vector: its descriptor; None without deleted rows.
-        times_are_known: False if deltalake may return other times than its statistics have.
+        times_are_known: False if deltalake returns other times than its statistics have.
     """
 
     tags: Tags
@@ -39,6 +40,9 @@ class LogEntry:
 
 
 _STATISTICS = "add.stats_parsed."
+_FIELDS = ("path", "tags", "deletionVector")
+# deltalake reads INT96 as nanoseconds, which end in 2262, and returns other times for those beyond.
+_MOST_MICROS = (2**63 - 1) // 1000 - 1
 # Objects of Python take several times the memory of the rows that they are made of.
 _ROWS_AT_ONCE = 5_000
 
@@ -75,26 +79,52 @@ def _of_checkpoint(files: pafs.FileSystem, name: str) -> Iterator[tuple[str, Log
             yield from _added(action.get("add"), times_are_known=True)
     else:
         with files.open_input_file(name) as source:
-            table = pq.ParquetFile(source)
+            table = _parquet(source)
             columns = set(table.schema_arrow.names)
             yield from _rows(table, columns)
             sidecars = _sidecars(table) if "sidecar" in columns else []
     for sidecar in sidecars:
         path = sidecar if "/" in sidecar else f"{LOG}/_sidecars/{sidecar}"
         with files.open_input_file(path) as source:
-            part = pq.ParquetFile(source)
+            part = _parquet(source)
             yield from _rows(part, set(part.schema_arrow.names))
 
 
 def _rows(table: pq.ParquetFile, columns: set[str]) -> Iterator[tuple[str, LogEntry]]:
     if "add" not in columns:
         return
-    # deltalake reads INT96 as nanoseconds, which end in 2262, and returns other times for those beyond.
     leaves = [table.schema.column(number) for number in range(len(table.schema))]
-    is_known = not any(leaf.physical_type == "INT96" and leaf.path.startswith(_STATISTICS) for leaf in leaves)
-    for batch in table.iter_batches(_ROWS_AT_ONCE, columns=["add.path", "add.tags", "add.deletionVector"]):
-        for add in batch.column(0).to_pylist():
-            yield from _added(add, times_are_known=is_known)
+    times = [leaf.path for leaf in leaves if leaf.physical_type == "INT96" and leaf.path.startswith(_STATISTICS)]
+    for batch in table.iter_batches(_ROWS_AT_ONCE, columns=[*(f"add.{name}" for name in _FIELDS), *times]):
+        adds = batch.column(0)
+        fields = {field.name: values for field, values in zip(adds.type, adds.flatten(), strict=True)}
+        names = [name for name in _FIELDS if name in fields]
+        rows = zip(*(fields[name].to_pylist() for name in names), strict=True)
+        for row, is_known in zip(rows, _are_in_nanoseconds(fields.get("stats_parsed"), len(adds)), strict=True):
+            yield from _added(dict(zip(names, row, strict=True)), times_are_known=is_known)
+
+
+def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+def _are_in_nanoseconds(statistics: pa.StructArray | None, count: int) -> list[bool]:
+    """Whether all times of a row can be told in nanoseconds.
+
+    Args:
+        statistics: structs of microseconds; None without any.
+        count: of rows.
+    """
+    found = np.ones(count, bool)
+    todo = [] if statistics is None else [statistics]
+    while todo:
+        values = todo.pop()
+        if pa.types.is_struct(values.type):
+            todo += values.flatten()
+        else:
+            micros = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+            found &= (micros >= -_MOST_MICROS) & (micros <= _MOST_MICROS)
+    return found.tolist()
 
 
 def _sidecars(table: pq.ParquetFile) -> list[str]:

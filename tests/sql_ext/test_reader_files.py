@@ -111,14 +111,18 @@ def test_a_commit_may_add_a_file_before_it_removes_it(log):
 
 
 @pytest.mark.parametrize("is_int96", [False, True])
-def test_times_of_statistics_that_end_in_2262_are_unknown(log, is_int96):
-    moment = pa.array([0], pa.timestamp("us"))
-    low = pa.StructArray.from_arrays([moment], ["ts"])
-    add = pa.StructArray.from_arrays([pa.array(["a"]), pa.StructArray.from_arrays([low], ["minValues"])],
-                                     ["path", "stats_parsed"])  # fmt: skip
-    table = pa.table({"add": add})
-    pq.write_table(table, log / f"{0:020}.checkpoint.parquet", use_deprecated_int96_timestamps=is_int96)
-    assert _entries(log, 0)["a"].times_are_known is not is_int96
+def test_times_of_statistics_beyond_2262_are_unknown(log, is_int96):
+    last = (2**63 - 1) // 1000
+    moments = {"a": 0, "b": last + 1, "c": None, "d": -last - 2, "e": last - 1, "f": 2**62}
+    times = pa.array(moments.values(), pa.timestamp("us"))
+    low = pa.StructArray.from_arrays([pa.StructArray.from_arrays([times], ["t.s"])], ["outer"])
+    high = pa.StructArray.from_arrays([pa.array([1] * len(moments)), low], ["n", "outer"])
+    statistics = pa.StructArray.from_arrays([low, high], ["minValues", "maxValues"])
+    add = pa.StructArray.from_arrays([pa.array(moments), statistics], ["path", "stats_parsed"])
+    checkpoint = log / f"{0:020}.checkpoint.parquet"
+    pq.write_table(pa.table({"add": add}), checkpoint, use_deprecated_int96_timestamps=is_int96)
+    found = {path: entry.times_are_known for path, entry in _entries(log, 0).items()}
+    assert found == {path: not is_int96 or path in "ace" for path in moments}
 
 
 @pytest.mark.parametrize("text", ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null"])

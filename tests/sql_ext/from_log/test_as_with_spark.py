@@ -44,7 +44,8 @@ def _changed(spark, new_table):
     table.append(_rows(spark, 10_000, 300)).index()
     table.checkpoint()
     table.append(_rows(spark, 600, 100))
-    table.sql("DELETE FROM {t} WHERE id % 11 = 3")
+    # The files of the second index stay those of the checkpoint, which has their times in another form.
+    table.sql("DELETE FROM {t} WHERE id % 11 = 3 AND id < 10000")
     return table
 
 
