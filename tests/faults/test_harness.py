@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from faults import cases, damage, kills, oracle, store
+from faults import cases, damage, kills, oracle, store, worker_process
 from faults.judge import APPENDED, WRITTEN, Tables, problem_after, problem_before, unclear
 from faults.results import Outcome, Results, report, summary
 
@@ -206,3 +206,13 @@ def test_each_kill_is_of_an_operation_under_way(tables, tmp_path, monkeypatch):
     # Each process is judged by the next one, which is killed in its turn.
     assert [len(worker.recovered) for worker in FakeWorker.made] == [0, 4, 2]
     assert not list((tmp_path / "tables").iterdir())
+
+
+def test_a_worker_may_be_killed_again(tmp_path, monkeypatch):
+    endless = tmp_path / "endless.py"
+    endless.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(worker_process, "WORKER", endless)
+    worker = worker_process.WorkerProcess(tmp_path / "workers")
+    worker.kill()
+    assert not worker.is_alive
+    worker.kill()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,10 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Kills Python and its JVM at the same moment."""
-        os.killpg(self._process.pid, signal.SIGKILL)
+        """Kills Python and its JVM at the same moment; those that have ended stay ended."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
