@@ -1,18 +1,19 @@
-"""The worker of a table: when its next run is due, and the outcome of the last one."""
+"""The worker of a table: when its next run is due, the outcome of the last one, and its published state."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from catalog.properties.fleet_properties import Pool
-from catalog.state.automation import Automations
+from catalog.state import automation
+from catalog.state.automation import Automation, Automations
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.last_runs import LastRuns
 from procedures.service.schedule import Schedule
-from procedures.service.worker_state import automation_of
+from procedures.service.waiting_notes import budget_note, offer_facts, quarantine_note
 
 LONGEST_PAUSE_MILLIS = 86_400_000
 """Time after which a table that keeps failing is tried again, at the latest."""
@@ -403,6 +404,43 @@ class Worker:
         else:
             self.publish()
 
+    @property
+    def state(self) -> str:
+        """See ``Automation.state``."""
+        if self.run is not None:
+            return automation.RUNNING
+        if self.suspended:
+            return automation.SUSPENDED
+        if self.last_error:
+            return automation.FAILED
+        waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
+        return automation.WAITING if waits else automation.SCHEDULED
+
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
-        self._automations.put(automation_of(self))
+        wait = self.wait
+        notes = [
+            f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else "",
+            wait.note if wait else "",
+            budget_note(self.refusal, self.appraisal),
+            quarantine_note(self.failures, self.due_at) if self.run is None else "",
+            self.schedule.note,
+            f"the last run skipped {self.skipped_note}" if self.skipped_note else "",
+        ]
+        next_run = self.due_at if wait is None else wait.until
+        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_outside_hours
+        next_run_unknown = self.run is not None or self.suspended or by_trigger_only
+        self._automations.put(
+            Automation(
+                self.name,
+                self.location,
+                self.state,
+                self.schedule.names,
+                self.last_run,
+                None if next_run_unknown else next_run,
+                self.last_error,
+                self.run.run_id if self.run else None,
+                "; ".join(note for note in notes if note) or None,
+                offer_facts(self.appraisal, self.waits_since),
+            )
+        )
