@@ -42,7 +42,7 @@ class LogEntry:
 _STATISTICS = "add.stats_parsed."
 _FIELDS = ("path", "tags", "deletionVector")
 # deltalake reads INT96 as nanoseconds, which end in 2262, and returns other times for those beyond.
-_MOST_MICROS = (2**63 - 1) // 1000 - 1
+_MOST_MILLIS = (2**63 - 1) // 1_000_000 - 1
 # Objects of Python take several times the memory of the rows that they are made of.
 _ROWS_AT_ONCE = 5_000
 
@@ -105,14 +105,15 @@ def _rows(table: pq.ParquetFile, columns: set[str]) -> Iterator[tuple[str, LogEn
 
 
 def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    # All days of INT96 fit into milliseconds. As microseconds, those before -4712 wrap around, some to present days.
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="ms")
 
 
 def _are_in_nanoseconds(statistics: pa.StructArray | None, count: int) -> list[bool]:
     """Whether all times of a row can be told in nanoseconds.
 
     Args:
-        statistics: structs of microseconds; None without any.
+        statistics: structs of milliseconds; None without any.
         count: of rows.
     """
     found = np.ones(count, bool)
@@ -122,8 +123,8 @@ def _are_in_nanoseconds(statistics: pa.StructArray | None, count: int) -> list[b
         if pa.types.is_struct(values.type):
             todo += values.flatten()
         else:
-            micros = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-            found &= (micros >= -_MOST_MICROS) & (micros <= _MOST_MICROS)
+            millis = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+            found &= (millis >= -_MOST_MILLIS) & (millis <= _MOST_MILLIS)
     return found.tolist()
 
 

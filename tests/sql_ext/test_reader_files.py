@@ -113,7 +113,9 @@ def test_a_commit_may_add_a_file_before_it_removes_it(log):
 @pytest.mark.parametrize("is_int96", [False, True])
 def test_times_of_statistics_beyond_2262_are_unknown(log, is_int96):
     last = (2**63 - 1) // 1000
-    moments = {"a": 0, "b": last + 1, "c": None, "d": -last - 2, "e": last - 1, "f": 2**62}
+    moments = {"a": 0, "b": last + 1, "c": None, "d": -last - 2, "e": last - 2_000, "f": 2**62}
+    # Its day is negative, and is read as one without a sign, which has the microseconds of 1970 in 64 bits.
+    moments["g"] = -(2**32 * 86_400_000_000 % 2**64)
     times = pa.array(moments.values(), pa.timestamp("us"))
     low = pa.StructArray.from_arrays([pa.StructArray.from_arrays([times], ["t.s"])], ["outer"])
     high = pa.StructArray.from_arrays([pa.array([1] * len(moments)), low], ["n", "outer"])
