@@ -6,6 +6,7 @@ import atexit
 import os
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import NotSupportedError, UseError
@@ -125,8 +126,11 @@ def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
 
 def _flush_scans() -> None:
     """Stores the last records of queries where the interpreter ends and its SparkContext still runs."""
+    context = SparkContext._active_spark_context
+    if context is None or is_stopped(context):
+        return
     spark = SparkSession.getActiveSession()
-    if spark is not None and has_jvm(spark) and not is_stopped(spark.sparkContext):
+    if spark is not None and has_jvm(spark):
         ShimBridge(spark).flush_scans()
 
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Protocol
 
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
+
+from catalog.errors import SparkFailedError
+from catalog.jvm.session import is_stopped
+
+_POLL_SECONDS = 0.2
 
 # Spark has stopped by then. The remaining shutdown hooks delete scratch folders and close the metastore.
 SECONDS_TO_END = 15.0
@@ -21,6 +30,10 @@ class DriverProcess(Protocol):
         """Its standard input."""
         ...
 
+    def poll(self) -> int | None:
+        """Returns its exit code; None while it runs."""
+        ...
+
     def wait(self, timeout: float | None = None) -> int:
         """Waits for its end."""
         ...
@@ -29,6 +42,29 @@ class DriverProcess(Protocol):
 def started_driver() -> DriverProcess | None:
     """Returns the JVM that this process started; None under ``spark-submit``, where the JVM started this process."""
     return getattr(SparkContext._gateway, "proc", None)
+
+
+def serve_until(should_end: Callable[[], bool], context: SparkContext) -> None:
+    """Waits until a server should end.
+
+    Args:
+        should_end: polled.
+        context: of the server.
+
+    Raises:
+        SparkFailedError: Spark has stopped before, for example because the system ended its JVM for lack of memory.
+    """
+    driver = started_driver()
+    while not should_end():
+        # Py4J would log the stack of a call that a process that has ended does not answer.
+        if (driver is not None and driver.poll() is not None) or is_stopped(context):
+            raise SparkFailedError.of("it has stopped, or its JVM has ended")
+        time.sleep(_POLL_SECONDS)
+
+
+def unless_jvm_has_ended() -> suppress:
+    """Returns a block whose calls of the JVM have no effect if it has ended."""
+    return suppress(Py4JNetworkError, OSError)
 
 
 def release_no_more_objects() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -39,6 +38,7 @@ from sql_ext.commands.suggestions import suggestion
 from sql_ext.commands.table_size import is_small
 from sql_ext.commands.waiting import waiting
 from sql_ext.dashboard.address import DashboardAddress, OpenPort, open_port
+from sql_ext.driver_process import serve_until
 from sql_ext.lifetime import Lifetime
 from sql_ext.server.metrics_address import MetricsAddress
 from sql_ext.server.metrics_endpoint import metrics_endpoint
@@ -58,7 +58,6 @@ _ON_METADATA = frozenset(
 )
 # Procedures that draw a progress bar themselves.
 _WITH_BAR = ("compact", "purge")
-_POLL_SECONDS = 0.2
 # To plan two samples takes some seconds.
 _LONG_RUN_MS = 30_000
 _STOPPING = b"use-spark: stopping after the current groups are committed; a second signal stops at once\n"
@@ -219,7 +218,8 @@ class Runner:
             is_quiet: whether to print no line for each run; errors are still logged.
 
         Raises:
-            UseError: the metrics or the dashboard cannot be served; raised before a session is created.
+            UseError: the metrics or the dashboard cannot be served, raised before a session is created; or Spark has
+                stopped.
         """
         from procedures.service.service import Service
         from sql_ext.dashboard.server import dashboard
@@ -249,8 +249,7 @@ class Runner:
                 if port is not None:
                     stack.enter_context(dashboard(port, spark, app, list(tables) or None, samples))
                     _announce(port)
-                while not asked_to_end:
-                    time.sleep(_POLL_SECONDS)
+                serve_until(lambda: bool(asked_to_end), spark.sparkContext)
                 say("stopping after the current groups are committed")
             finally:
                 service.stop()
@@ -263,7 +262,7 @@ class Runner:
             session_settings: settings of the session.
 
         Raises:
-            UseError: it cannot be served; raised before a session is created.
+            UseError: it cannot be served, raised before a session is created; or Spark has stopped.
         """
         from sql_ext.dashboard.server import dashboard
 
@@ -276,8 +275,7 @@ class Runner:
             stack.enter_context(dashboard(port, spark, application()))
             _announce(port)
             say("Ctrl-C stops it")
-            while not asked_to_end:
-                time.sleep(_POLL_SECONDS)
+            serve_until(lambda: bool(asked_to_end), spark.sparkContext)
 
     def thrift(self, settings: ServerSettings, session_settings: SessionSettings) -> None:
         """Serves JDBC and, if configured, Spark Connect, until SIGINT or SIGTERM.
@@ -287,7 +285,7 @@ class Runner:
             session_settings: settings of the session.
 
         Raises:
-            UseError: a setting is invalid, or a server could not start.
+            UseError: a setting is invalid, a server could not start, or Spark has stopped.
         """
         settings.check(session_settings.conf)
         token = "" if settings.auth == NONE else read_or_make_token(settings.token_file)

@@ -16,6 +16,7 @@ from procedures.service.service_settings import ENABLED
 from sql_ext.attachment import attach
 from sql_ext.commands.session_settings import SessionSettings
 from sql_ext.commands.waiting import waiting
+from sql_ext.driver_process import unless_jvm_has_ended
 from sql_ext.local_session import new_session
 
 SERVICE_ENABLED_KEY = ENABLED.name
@@ -51,7 +52,8 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
             _set(spark, later or {})
             yield spark
         finally:
-            spark.stop()
+            with unless_jvm_has_ended():
+                spark.stop()
         return
     if session_settings.warehouse is not None:
         raise InvalidArgumentError.of(

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError, first_line
 from catalog.jvm.java_values import jvm, jvm_session
+from sql_ext.driver_process import unless_jvm_has_ended
 from sql_ext.server.settings import NONE, ServerSettings
 
 _SETTINGS = "hive.server2."
@@ -72,5 +73,6 @@ class JdbcServer:
 
     def stop(self) -> None:
         """Closes the port and all sessions."""
-        self._server.stop()
+        with unless_jvm_has_ended():
+            self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)

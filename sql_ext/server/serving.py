@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm
 from procedures.process.application import application
+from sql_ext.driver_process import serve_until, unless_jvm_has_ended
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import TOKEN, ServerSettings
@@ -51,7 +52,7 @@ def serve(
         say: prints a line.
 
     Raises:
-        UseError: a server could not start.
+        UseError: a server could not start, or Spark has stopped.
     """
     jvm(spark).io.usespark.ClientErrorFilter().install()
     jdbc = JdbcServer(spark, settings, token)
@@ -59,12 +60,12 @@ def serve(
         connect = None if settings.connect_port is None else ConnectServer(spark, settings, token)
         try:
             ready(_endpoints(settings, jdbc, connect))
-            while not should_stop():
-                time.sleep(_POLL_SECONDS)
+            serve_until(should_stop, spark.sparkContext)
             _stop_runs(say)
         finally:
             if connect is not None:
-                connect.stop()
+                with unless_jvm_has_ended():
+                    connect.stop()
     finally:
         jdbc.stop()
     # A client may have started another run in the meantime.

@@ -1,5 +1,6 @@
 """Servers and the clients that come and go: restarts, signals, a second server, two clients at once."""
 
+import os
 import signal
 
 import process_tree
@@ -116,3 +117,13 @@ def test_a_signal_lets_the_group_finish_and_tables_survive(own_server, tmp_path)
         assert again.wait() == 0, again.output
     finally:
         again.stop()
+
+
+def test_a_server_ends_with_its_jvm(own_server):
+    for child in process_tree.tree(own_server.process.pid)[1:]:
+        os.kill(child, signal.SIGKILL)
+    assert own_server.wait(60) == 1
+    # Py4J logs the calls that were under way; no stack may be one of the command.
+    assert "command_line.py" not in own_server.output
+    assert "atexit" not in own_server.output
+    assert own_server.said[-1].startswith("USE_SPARK_FAILED: Spark failed: it has stopped, or its JVM has ended.")
