@@ -40,10 +40,20 @@ def place_of(location: str, default_file_system: Callable[[], str]) -> str:
     return f"{scheme}://{authority}{path}" if authority else f"{scheme}:{path}"
 
 
+def local_path(location: str) -> str | None:
+    """The path in a location such as ``file:/a b``, as Spark reads it: ``%20`` stands for itself.
+
+    Returns:
+        None for paths, and for locations of other hosts and schemes.
+    """
+    scheme, authority, path = _parts(location)
+    return path if scheme == "file" and authority in ("", "localhost") else None
+
+
 def path_of_file_url(location: str) -> str | None:
     """The decoded path of a URL such as ``file:/a%20b``; None for paths, and for URLs of other hosts and schemes."""
-    scheme, authority, path = _parts(location)
-    return unquote(path) if scheme == "file" and authority in ("", "localhost") else None
+    path = local_path(location)
+    return None if path is None else unquote(path)
 
 
 def _parts(location: str) -> tuple[str, str, str]:

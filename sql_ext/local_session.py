@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidArgumentError
 from catalog.jvm.session import set_system_property
+from catalog.locations import local_path
 from sql_ext.attachment import attach
 from sql_ext.class_archive import ClassArchive
 from sql_ext.configuration import configure
@@ -86,8 +87,8 @@ def session(warehouse: str | Path | None = None, **conf: str) -> SparkSession:
 def _refuse_other_settings(present: SparkSession, folder: Path | None, conf: Mapping[str, str]) -> None:
     """Raises an error if an existing session cannot be made the one that the caller describes."""
     if folder is not None:
-        place = warehouse_conf(folder)[_WAREHOUSE_KEY]
-        if str(present.conf.get(_WAREHOUSE_KEY, "")).removeprefix("file:").rstrip("/") != place.rstrip("/"):
+        place, configured = warehouse_conf(folder)[_WAREHOUSE_KEY], str(present.conf.get(_WAREHOUSE_KEY, ""))
+        if (local_path(configured) or configured).rstrip("/") != place.rstrip("/"):
             raise InvalidArgumentError.of("warehouse", str(folder), "the warehouse of the existing session, or none")
     for key, value in conf.items():
         if present.conf.get(key, None) != value and not present.conf.isModifiable(key):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from catalog.jvm.table_handle import TableHandle, check_rights
 from catalog.jvm.table_state import TableState
 from catalog.jvm.table_transaction import TableTransaction
 from catalog.locations import STATE_FOLDER
+from catalog.sql_names import name_parts
 from catalog.table.near_names import near_table
 from catalog.table.snapshot import TableSnapshot
 
@@ -26,6 +28,8 @@ _TIME_TRAVEL = re.compile(
     r"(?P<table>.+?)(?:@(?:v\d+|\d{17})$|\s+(?:FOR\s+)?(?:SYSTEM_)?(?:VERSION|TIME|TIMESTAMP)\s+AS\s+OF\b)",
     re.IGNORECASE,
 )
+# Between attempts to read a file that may be under way.
+_SECONDS_UNTIL_WRITTEN = (0.01, 0.04, 0.15, 0.3)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,10 @@ class ManagedTable:
             case "invalid":
                 raise TableError.invalid_name(name, one_line(handle.detail))
             case _:
-                raise TableError.missing(name, one_line(handle.detail), near_table(spark, name))
+                near = near_table(spark, name)
+                if near is not None and name_parts(near)[-1].lower() == name_parts(name)[-1].lower():
+                    raise TableError.gone()  # the metastore has it
+                raise TableError.missing(name, one_line(handle.detail), near)
 
     @property
     def root(self) -> str:
@@ -163,8 +170,18 @@ class ManagedTable:
         self.handle.write_text(f"{STATE_FOLDER}/{file}", text)
 
     def read_state(self, file: str) -> str | None:
-        """The text of a file of ours, None when there is none; ``file`` is relative to ``_use/``."""
-        return self.handle.read_text(f"{STATE_FOLDER}/{file}")
+        """The text of a file of ours, None when there is none; ``file`` is relative to ``_use/``.
+
+        Local disks and HDFS show a new file before its text, so an empty one is read again for half a second.
+        """
+        path = f"{STATE_FOLDER}/{file}"
+        text = self.handle.read_text(path)
+        for seconds in _SECONDS_UNTIL_WRITTEN:
+            if text != "":
+                break
+            time.sleep(seconds)
+            text = self.handle.read_text(path)
+        return text
 
     def list_state(self, folder: str) -> list[str]:
         """Names of the files in a folder of ours, sorted; none when it is missing."""

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
+from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem
@@ -114,6 +115,20 @@ def main() -> None:
     Standard output is reserved for rows: output of Spark's processes goes to standard error. The JVM ends with the
     command.
     """
+    if sys.stdout is None:
+        _end_without_output("standard output: it is closed")
+    try:
+        _run()
+    except OSError as error:
+        _end_without_output(str(error) if error.filename else f"standard output: {error.strerror}")
+
+
+def _end_without_output(problem: str) -> NoReturn:
+    click.echo(f"{PROGRAM}: {problem}", err=True)
+    sys.exit(1)
+
+
+def _run() -> None:
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = out

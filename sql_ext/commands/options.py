@@ -150,9 +150,13 @@ def checked_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any
         raise click.BadParameter(f"a backquote in '{value}' is not closed.", ctx, option)
     if not _RELATIVE_PATH.fullmatch(value):
         return value
-    folder = Path.cwd() / value
+    try:
+        current = Path.cwd()
+    except FileNotFoundError:
+        raise click.BadParameter(f"'{value}' is relative to a folder that is gone.", ctx, option) from None
+    folder = current / value
     if not folder.is_dir():
-        raise click.BadParameter(f"there is no folder '{value}' in {Path.cwd()}.", ctx, option)
+        raise click.BadParameter(f"there is no folder '{value}' in {current}.", ctx, option)
     # A path without a scheme would belong to the default file system, which need not be the local one.
     return f"file:{folder.resolve()}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from catalog.locations import path_of_file_url
+from catalog.locations import local_path
 from catalog.sql_names import name_parts
 
 _SMALL_BYTES = 200_000_000
@@ -41,7 +41,7 @@ def _folder(name: str, warehouse: Path | None) -> Path | None:
     if len(parts) == 2 and parts[0].lower() == "delta":
         parts = parts[1:]
     path = parts[-1] if parts else ""
-    local = path_of_file_url(path)
+    local = local_path(path)
     if local is not None:
         return Path(local)
     if path.startswith("/"):

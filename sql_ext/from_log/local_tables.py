@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from catalog.errors import FileSystemError, TableError
-from catalog.locations import path_of_file_url
+from catalog.locations import local_path
 from sql_ext.spark_defaults import defaults_of
 
 _LOG = "_delta_log"
@@ -32,7 +32,7 @@ def local_folder(name: str, environment: Mapping[str, str]) -> Path | None:
     """
     quoted = _BY_PATH.fullmatch(name)
     path = name if quoted is None else quoted["path"].replace("``", "`")
-    local = path_of_file_url(path)
+    local = local_path(path)
     if local is not None:
         return _plain(local)
     is_elsewhere = any(environment.get(variable) for variable in _FILE_SYSTEMS)

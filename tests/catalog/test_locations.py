@@ -1,8 +1,10 @@
 """One place, one spelling, without Spark."""
 
+from urllib.parse import unquote
+
 import pytest
 
-from catalog.locations import path_of_file_url, place_of
+from catalog.locations import local_path, path_of_file_url, place_of
 
 
 def _no_default():
@@ -84,3 +86,9 @@ def test_links_are_followed(tmp_path):
 )
 def test_paths_in_urls_of_local_files(location, path):
     assert path_of_file_url(location) == path
+    encoded = local_path(location)
+    assert (encoded if encoded is None else unquote(encoded)) == path
+
+
+def test_spark_does_not_decode_locations():
+    assert local_path("file:///a%20b/c#d") == "/a%20b/c#d"

@@ -135,6 +135,24 @@ def asked_by(*arguments):
     return runner.asked[0][0]
 
 
+def test_output_that_cannot_be_written():
+    def end(redirection):
+        command = f"{sys.executable} -m sql_ext --help {redirection}"
+        done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stderr
+
+    assert end(">&-") == (1, "use-spark: standard output: it is closed\n")
+    assert end("> /dev/full") == (1, "use-spark: standard output: No space left on device\n")
+
+
+def test_a_relative_path_in_a_folder_that_is_gone(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    done = CliRunner().invoke(cli, ["inspect", "./t"])
+    assert (done.exit_code, "is relative to a folder that is gone" in done.stderr) == (2, True)
+
+
 def test_relative_paths_are_those_of_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "data" / "a b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "data")

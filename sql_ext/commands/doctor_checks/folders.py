@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from catalog.errors import UseError
+from catalog.locations import local_path
 from catalog.quantities import size_text
 from sql_ext.commands.doctor_checks.finding import FAIL, OK, WARN, Finding
 from sql_ext.warehouse import open_warehouse
@@ -28,9 +29,9 @@ def check_folders(environment: Mapping[str, str], settings: Mapping[str, str], w
     if warehouse is not None:
         return [*scratch, claimed(warehouse)]
     configured = settings.get("spark.sql.warehouse.dir", "spark-warehouse")
-    if "://" in configured:
+    if local_path(configured) is None and "://" in configured:
         return [*scratch, Finding("warehouse", OK, f"{configured}: checked when a session starts")]
-    return [*scratch, writable("warehouse", Path(configured.removeprefix("file:")))]
+    return [*scratch, writable("warehouse", Path(local_path(configured) or configured))]
 
 
 def claimed(warehouse: Path) -> Finding:

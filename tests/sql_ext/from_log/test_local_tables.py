@@ -18,8 +18,10 @@ def _defaults(tmp_path, text):
 
 
 def test_names_of_folders(conf):
-    for name in ("/a/b c", "/a/b c/", "file:/a/b c", "file:///a/b%20c", "delta.`/a/b c`", "DELTA.`FILE:/a/b c`"):
+    for name in ("/a/b c", "/a/b c/", "file:/a/b c", "file:///a/b c", "delta.`/a/b c`", "DELTA.`FILE:/a/b c`"):
         assert str(local_folder(name, conf)) == "/a/b c", name
+    # Spark does not decode it.
+    assert str(local_folder("file:///a/b%20c", conf)) == "/a/b%20c"
     for name in ("t", "db.t", "s3a://bucket/t", "hdfs:/t", "delta.t", "parquet.`/a`", "file://host/a"):
         assert local_folder(name, conf) is None, name
 
