@@ -148,7 +148,7 @@ def test_local_sessions_only(environment):
 def test_commands_write_and_use_it(tmp_path):
     def inspect():
         return subprocess.run(
-            [sys.executable, "-m", "sql_ext", "inspect", str(tmp_path)],
+            [sys.executable, "-m", "sql_ext", "inspect", "--spark", str(tmp_path)],
             env={**os.environ, FOLDER_VARIABLE: str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,

@@ -68,7 +68,8 @@ def test_writers_that_also_delete(spark, ingestion_of, vectors):
             ingestion.optimize()
     check_rows(spark, ingestion)
     assert all(one.states.count("failed") <= MAX_CONFLICTS_IN_A_ROW for one in ingestion.passes), ingestion.passes
-    assert sum(writer.appends.deleted for writer in ingestion.writers) > 0
+    # On a busy machine, all deletes may lose to the passes.
+    assert sum(writer.appends.deleted + writer.appends.lost_deletes for writer in ingestion.writers) > 0
 
 
 @pytest.mark.slow
