@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from catalog.jvm.read_report import WeightFilter, planned_reads
 from catalog.pruning.join_reasons import JoinReason
 from catalog.pruning.read_planning import SampleReason, sample_facts
+from catalog.virtual_tables.spaces import column_names
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of
 from procedures.declare.html_table import html_table
 from sql_ext.remote_calls import refuse_client
@@ -240,10 +243,12 @@ _NOTE = "follows the weights: a seed has no effect, and two samples of the same 
 
 def _weight_sample(weight_filter: WeightFilter) -> WeightSample | None:
     """Returns the sample of a filter with a lower or upper limit of weights; None for any other filter."""
-    facts = sample_facts(weight_filter.configuration) if weight_filter.configuration is not None else None
-    if facts is None or (weight_filter.first is None and weight_filter.last is None):
+    configuration, schema = weight_filter.configuration, weight_filter.schema
+    facts = None if configuration is None else sample_facts(configuration)
+    if facts is None or schema is None or (weight_filter.first is None and weight_filter.last is None):
         return None
+    columns = tuple(column_names(StructType.fromJson(json.loads(schema)), facts.columns))
     first = MIN_WEIGHT if weight_filter.first is None else weight_filter.first
     last = MAX_WEIGHT if weight_filter.last is None else weight_filter.last
     upper = 1.0 if last == MAX_WEIGHT else round(fraction_of(last + 1), 9)
-    return WeightSample(facts.columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)
+    return WeightSample(columns, round(fraction_of(first), 9), upper, _NOTE, facts.coarse)

@@ -37,11 +37,13 @@ class WeightFilter:
         first: smallest weight that it keeps; None without one.
         last: largest weight that it keeps; None without one.
         configuration: properties of the table below it, as JSON; None without one table.
+        schema: schema of the table, as Delta stores it; None likewise.
     """
 
     first: int | None = None
     last: int | None = None
     configuration: str | None = None
+    schema: str | None = None
 
 
 @dataclass(frozen=True)

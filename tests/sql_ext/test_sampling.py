@@ -216,6 +216,15 @@ def test_the_report_says_which_rows_a_sample_takes(table):
     assert read_report(table.data.where("hash(x) % 2 = 0")).weight_samples == ()
 
 
+def test_the_report_names_columns_as_users_do(spark, new_table):
+    table = new_table("a INT, b INT", index="a,b")
+    table.append(spark.range(10).selectExpr("CAST(id AS INT) a", "CAST(id AS INT) b")).index()
+    spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {table.name} RENAME COLUMN b TO c")
+    (found,) = read_report(table.data.sample(0.1)).weight_samples
+    assert found.columns == ("a", "c")
+
+
 def test_the_report_counts_what_each_skips(table):
     def scan_of(data):
         (scan,) = read_report(data).scans

@@ -28,7 +28,10 @@ object ReadReport {
             case IndexedRelation(index: PreparedDeltaFileIndex) => index.preparedScan.scannedSnapshot.metadata
             case IndexedRelation(index: TahoeLogFileIndex) => index.getSnapshot.metadata
           }
-          .foreach(metadata => node.put("configuration", IndexedRelation.json(metadata.configuration)))
+          .foreach { metadata =>
+            node.put("configuration", IndexedRelation.json(metadata.configuration))
+            node.put("schema", metadata.schemaString)
+          }
     }
     val scans = report.putArray("scans")
     val joins = JoinReport.of(execution)
