@@ -16,8 +16,8 @@ def test_servers_end_when_they_are_asked_to(monkeypatch):
 
 
 def test_servers_end_with_spark(monkeypatch):
-    stopped = iter([False, True])
+    stopped, asked = iter([False, True]), iter([False] * 3)
     monkeypatch.setattr(driver_process, "is_stopped", lambda _: next(stopped))
     monkeypatch.setattr(driver_process, "_POLL_SECONDS", 0)
     with pytest.raises(SparkFailedError, match="its JVM has ended"):
-        serve_until(lambda: False, None)
+        serve_until(lambda: next(asked), None)
