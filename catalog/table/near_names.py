@@ -34,7 +34,8 @@ def near_table(spark: SparkSession, name: str, catalog_names: tuple[str, ...] = 
         rows = spark.sql(f"SHOW TABLES IN {quoted(schema)}").take(_MOST_TABLES)
     except (PySparkException, Py4JError):
         return None  # the error about the table matters, not another one about its schema
-    near = nearest_name(parts[-1], [row.tableName for row in rows], _CUTOFF)
+    # Temporary views are listed in every schema.
+    near = nearest_name(parts[-1], [row.tableName for row in rows if not row.isTemporary], _CUTOFF)
     if near is None:
         return None
     return ".".join([*(quoted(part) for part in parts[:-1]), quoted(near)])

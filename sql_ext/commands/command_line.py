@@ -120,7 +120,7 @@ def main() -> None:
     try:
         _run()
     except OSError as error:
-        _end_without_output(str(error) if error.filename else f"standard output: {error.strerror}")
+        _end_without_output(str(error) if error.filename else f"standard output: {error.strerror or error}")
 
 
 def _end_without_output(problem: str) -> NoReturn:

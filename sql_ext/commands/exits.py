@@ -66,6 +66,8 @@ def guarded(work: Callable[[], Result]) -> Result:
     except spark_errors() as error:
         line = spark_line(error)
         fail(line if line.startswith("[USE_") else f"SPARK: {line}", ExitCode.FAILED)
+    except ConnectionRefusedError:
+        fail("SPARK: its JVM has ended; earlier commits stay", ExitCode.FAILED)
     except KeyboardInterrupt:
         fail("INTERRUPTED: stopped at once; uncommitted groups have no effect", ExitCode.FAILED)
 

@@ -260,8 +260,9 @@ def test_what_the_procedure_refuses_is_named():
         (TableError.missing("t", "no such\nfolder"), ExitCode.FAILED, "USE_TABLE_NOT_FOUND"),
         (UnknownNameError.of("revision", "7", ["1"]), ExitCode.USAGE, "USE_UNKNOWN_REVISION"),
         (KeyboardInterrupt(), ExitCode.FAILED, "INTERRUPTED"),
+        (ConnectionRefusedError(111, "Connection refused"), ExitCode.FAILED, "SPARK"),
     ],
-    ids=["failed", "usage", "interrupted"],
+    ids=["failed", "usage", "interrupted", "without a JVM"],
 )
 def test_an_error_is_one_line(error, code, text):
     result = run(FakeRunner(error), "optimize", "--table=t")

@@ -36,3 +36,13 @@ def test_a_table_without_its_folder(spark, tmp_path):
             ManagedTable.find(spark, "default.without_folders")
     finally:
         spark.sql("DROP TABLE without_folder")
+
+
+def test_a_temporary_view_is_no_table_of_a_schema(spark):
+    spark.range(1).createOrReplaceTempView("only_a_view")
+    try:
+        with pytest.raises(TableError, match="was not found") as refused:
+            ManagedTable.find(spark, "default.only_a_view")
+        assert "Did you mean" not in refused.value.message
+    finally:
+        spark.catalog.dropTempView("only_a_view")
