@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError, first_line
 from catalog.jvm.java_values import jvm
+from sql_ext.driver_process import unless_jvm_has_ended
 from sql_ext.server.settings import NONE, ServerSettings
 
 # With this setting, Spark sends clients the JVM's stack trace with each error. Errors of USE are one line.
@@ -57,5 +58,6 @@ class ConnectServer:
 
     def stop(self) -> None:
         """Closes the port and cancels the queries of clients."""
-        default = [getattr(self._service, f"stop$default${number}")() for number in (1, 2)]
-        self._service.stop(*default)
+        with unless_jvm_has_ended():
+            default = [getattr(self._service, f"stop$default${number}")() for number in (1, 2)]
+            self._service.stop(*default)

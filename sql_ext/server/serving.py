@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from catalog.jvm.java_values import jvm
 from procedures.process.application import application
-from sql_ext.driver_process import serve_until, unless_jvm_has_ended
+from sql_ext.driver_process import serve_until
 from sql_ext.server.connect import ConnectServer
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import TOKEN, ServerSettings
@@ -64,8 +64,7 @@ def serve(
             _stop_runs(say)
         finally:
             if connect is not None:
-                with unless_jvm_has_ended():
-                    connect.stop()
+                connect.stop()
     finally:
         jdbc.stop()
     # A client may have started another run in the meantime.

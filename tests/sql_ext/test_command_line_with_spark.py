@@ -22,7 +22,7 @@ from service_fakes import FakeTables
 from tables import NUMBERS, create, numbers
 
 from procedures.service.service_settings import OPTIMIZATION_INTERVAL
-from sql_ext import configuration
+from sql_ext import configuration, driver_process
 from sql_ext.commands import runner
 from sql_ext.commands.command_line import cli
 from sql_ext.commands.exits import ExitCode
@@ -167,6 +167,18 @@ def test_the_service_runs_until_a_signal(spark, monkeypatch):
     assert "serving a.b" in done.stderr
     assert dict(spark.conf.getAll) == before
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+@pytest.mark.parametrize("command", [["dashboard", "--port=0"], ["service", "--table=a.b"]])
+def test_servers_end_with_spark(spark, monkeypatch, command):
+    service = SimpleNamespace(start=lambda: None, stop=lambda: None)
+    monkeypatch.setitem(
+        sys.modules, "procedures.service.service", SimpleNamespace(Service=lambda *_args, **_named: service)
+    )
+    monkeypatch.setattr(spark_fleet, "SparkTables", lambda *_: FakeTables())
+    monkeypatch.setattr(driver_process, "is_stopped", lambda _: True)
+    done = CliRunner().invoke(cli, command)
+    assert (done.exit_code, "USE_SPARK_FAILED: Spark failed: it has stopped" in done.stderr) == (ExitCode.FAILED, True)
 
 
 def _title(url):

@@ -220,7 +220,9 @@ def test_folders(tmp_path):
         {}, {"spark.sql.warehouse.dir": "s3a://bucket/wh", "spark.local.dir": str(tmp_path)}, None
     )
     assert remote[-1].state == OK
-    assert folders.check_folders({}, {"spark.sql.warehouse.dir": f"file:{tmp_path}"}, None)[-1].state == OK
+    for place in (f"file:{tmp_path}", f"file://{tmp_path}"):
+        local = folders.check_folders({}, {"spark.sql.warehouse.dir": place}, None)[-1]
+        assert (local.state, f"{tmp_path} is writable" in local.message) == (OK, True)
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import time
 import pytest
 from ingestion import COLUMNS, Ingestion, PlainWriter, expected_checksum
 from placement import check_placement
+from server_process import wait_for
 
 from procedures.loop.optimizer import MAX_CONFLICTS_IN_A_ROW
 from procedures.service.service import Service
@@ -66,10 +67,10 @@ def test_writers_that_also_delete(spark, ingestion_of, vectors):
     with ingestion_of({"delta.enableDeletionVectors": vectors}, appends_per_delete=4) as ingestion:
         while time.monotonic() - begun < 30:
             ingestion.optimize()
+        # On a busy machine, all deletes lose to the passes. Without a pass, they win.
+        wait_for(lambda: any(writer.appends.deleted for writer in ingestion.writers), "a delete wins")
     check_rows(spark, ingestion)
     assert all(one.states.count("failed") <= MAX_CONFLICTS_IN_A_ROW for one in ingestion.passes), ingestion.passes
-    # On a busy machine, all deletes may lose to the passes.
-    assert sum(writer.appends.deleted + writer.appends.lost_deletes for writer in ingestion.writers) > 0
 
 
 @pytest.mark.slow
