@@ -129,6 +129,9 @@ soak-ingest: java $(INSTALLED) test-shim ## two plain writers without a pause, a
 soak-merges: java $(INSTALLED) test-shim ## a writer of plain Delta merges beside the service (MINUTES=10)
 	@$(BIN)/python tests/soak/plain_merges.py --minutes $(MINUTES) $(ARGS)
 
+soak-replacements: java $(INSTALLED) test-shim ## a table is overwritten, restored and created anew beside its maintenance (MINUTES=10)
+	@$(BIN)/python tests/soak/replacements.py --minutes $(MINUTES) $(ARGS)
+
 soak-statements: java $(INSTALLED) test-shim ## four attached writers beside the service and use.optimize (COUNT=10000)
 	@$(BIN)/python tests/soak/statements.py --count $(COUNT) $(ARGS)
 

@@ -194,11 +194,15 @@ class History:
     def _apply(self, number: int, file: Path) -> None:
         lines = file.read_text(encoding="utf-8").splitlines()
         info = next(json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"'))
+        columns, digest = self._apply_commit(number, info)
+        self.versions.append(Version(number, columns, digest, file.stat().st_mtime))
+
+    def _apply_commit(self, number: int, info: dict) -> tuple[Columns, tuple[int, int]]:
+        """Returns the columns and the digest of a version whose commit is new."""
         # A rewrite of USE within the same session carries the key, too, and changes no row.
         if not info["operation"].startswith("USE ") and info.get("userMetadata") in self._begun:
             self._run(self._begun.pop(info["userMetadata"])[0])
-        digest = (len(self.rows), self._sum)
-        self.versions.append(Version(number, self.columns, digest, file.stat().st_mtime))
+        return self.columns, (len(self.rows), self._sum)
 
     def _run(self, what: Statement) -> None:
         if what.kind == "columns":

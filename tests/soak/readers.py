@@ -59,11 +59,13 @@ class Reader:
         weights = WeightRange.of_sample(0.0, fraction)
         assert weights is not None
         data = self.session.sql(f"SELECT * FROM {self.soak.name} VERSION AS OF {version.number}").sample(fraction)
-        if read_report(data).spark_samples:
+        report = read_report(data)
+        if report.spark_samples or not report.weight_samples:
             self.soak.board.count("reads: sample left to Spark")
             return None
         found = tuple(data.selectExpr(*version.columns.digest_sql().split(", ", 1)).first())
-        where = f"hash(x, {version.columns.y}) BETWEEN {weights.first} AND {weights.last}"
+        columns = ", ".join(report.weight_samples[0].columns)
+        where = f"hash({columns}) BETWEEN {weights.first} AND {weights.last}"
         expected = self._digest("delta", version, where)
         self.soak.board.count("reads: sample")
         return None if found == expected else f"sample of {fraction}: {found} in place of {expected}"

@@ -406,18 +406,26 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
     assert table.on_disk() == table.paths
 
 
-REPLACED = f"CREATE OR REPLACE TABLE {{t}} ({NUMBERS}) USING delta TBLPROPERTIES ('use.index.columns' = 'x,y')"
+NEW = f"TABLE {{t}} ({NUMBERS}) USING delta TBLPROPERTIES ('use.index.columns' = 'x,y')"
 
 
-@pytest.mark.parametrize("change", [REPLACED, "ALTER TABLE {t} ADD COLUMNS (z INT)"])
-def test_an_append_that_races_with_another_schema_or_table_fails(spark, new_table, monkeypatch, change):
+@pytest.mark.parametrize(
+    ("changes", "rows"),
+    [
+        ([f"CREATE OR REPLACE {NEW}"], 0),
+        (["DROP TABLE {t}", f"CREATE {NEW}"], 0),
+        (["ALTER TABLE {t} ADD COLUMNS (z INT)"], 1),
+    ],
+    ids=["replaced", "dropped and created", "other columns"],
+)
+def test_an_append_that_races_with_another_schema_or_table_fails(spark, new_table, monkeypatch, changes, rows):
     """As in Delta: its columns and defaults are those of the table that it was planned for."""
     table = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"})
     table.sql("INSERT INTO {t} VALUES (1, 0.5, 3, 'a')")
-    race_once(monkeypatch, lambda: table.sql(change))
-    with pytest.raises(Exception, match="METADATA_CHANGED"):
+    race_once(monkeypatch, lambda: [table.sql(change) for change in changes])
+    with pytest.raises(Exception, match=r"METADATA_CHANGED|dropped or replaced"):
         numbers(spark, 10).write.insertInto(table.name)
-    assert table.data.count() == (0 if change == REPLACED else 1)
+    assert table.data.count() == rows
     assert table.on_disk() >= table.paths
 
 

@@ -223,7 +223,24 @@ def test_a_second_optimize_at_the_same_time(table):
     assert check_placement(table) == 600
 
 
-def test_a_dropped_and_recreated_table(spark, table):
+@pytest.mark.parametrize("appends", [0, 4], ids=["fewer versions", "more versions"])
+def test_a_table_that_is_dropped_and_created_again(spark, table, appends):
+    """Its log begins anew; the commit of a former version would leave a gap in it, or remove files that it lacks."""
+
+    def recreate():
+        table.sql("DROP TABLE {t}")
+        table.sql("CREATE TABLE {t} (a BIGINT, b DOUBLE) USING delta TBLPROPERTIES ('use.index.columns'='a')")
+        for _ in range(appends):
+            table.append(spark.range(5).selectExpr("id a", "0D b"))
+
+    with pytest.raises(ConcurrentChangeError, match="dropped or replaced"):
+        _rewrite(table, At(Step.COMMIT, recreate))
+    assert table.version == appends
+    assert table.data.count() == 5 * appends
+    assert table.on_disk() == table.paths
+
+
+def test_a_replaced_table(spark, table):
     def recreate():
         table.sql(
             "CREATE OR REPLACE TABLE {t} (a BIGINT, b DOUBLE) USING delta TBLPROPERTIES ('use.index.columns'='a')"
