@@ -353,10 +353,16 @@ def _release(table: ManagedTable, run_id: str, plan: str | None, now: int) -> No
     lease = read_lease(table)
     if lease is None or (lease.run_id != run_id and (plan is None or lease.plan != plan)):
         return
-    if plan is None or not others:
-        table.delete_state(LEASE_FILE)
-    elif lease.run_id == run_id:
-        _transfer(table, plan, others, now)
+    if plan is not None and others:
+        if lease.run_id == run_id:
+            _transfer(table, plan, others, now)
+        return
+    table.delete_state(LEASE_FILE)
+    if plan is not None:
+        # A run of the plan that has begun since they were listed relies on the lease that was there.
+        begun = _sharers(table, plan, now)
+        if begun and table.create_state(LEASE_FILE, begun[0].to_json()):
+            _transfer(table, plan, begun, now)
 
 
 def _transfer(table: ManagedTable, plan: str, others: list[Lease], now: int) -> None:

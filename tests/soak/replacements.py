@@ -44,7 +44,7 @@ PARTITIONS = 4
 REMEMBERED_VERSIONS = 500
 FIRST_APPENDED = 100_000_000
 INDEXES = ("x,y", "y,x", "id", "x:hashing,id", "y", None)
-KINDS = ("insert", "overwrite", "partition", "partition", "delete", "truncate", "restore", "restore", "create", "select")
+KINDS = (*("insert", "overwrite", "delete", "truncate", "create", "select"), *("partition", "restore") * 2)
 
 
 def number_of(row_id: int) -> int:
@@ -245,7 +245,9 @@ def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> Board:
         while time.monotonic() < end:
             time.sleep(min(30, minutes * 60))
             newest = history.newest()
-            print(f"version {newest.number:,}, {newest.digest[0]:,} rows, failures {len(soak.board.failures)}", flush=True)
+            print(
+                f"version {newest.number:,}, {newest.digest[0]:,} rows, failures {len(soak.board.failures)}", flush=True
+            )
     finally:
         # An error must not leave the threads running.
         soak.ended.set()

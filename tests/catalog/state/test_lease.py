@@ -196,6 +196,21 @@ def test_a_run_that_has_ended_is_not_given_the_lease(tmp_path, others):
     assert held is None if others == "b" else held.run_id == "c"
 
 
+class JoinsMeanwhile(FolderHandle):
+    """A run of the plan takes the lease between the last look at the runs and the deletion of the lease."""
+
+    def delete(self, file):
+        if file.endswith(LEASE_FILE):
+            acquire(folder_table(self.root), "late", "call", NOW, "00000000000a")
+        super().delete(file)
+
+
+def test_a_run_that_joins_while_the_lease_is_released_keeps_it(tmp_path):
+    acquire(folder_table(tmp_path), "a", "call", NOW, "00000000000a")
+    _ended(folder_table(tmp_path, JoinsMeanwhile(tmp_path)), "a")
+    assert acquire(folder_table(tmp_path), "other", "call", NOW).lease.run_id == "late"
+
+
 def test_a_run_that_was_killed_does_not_keep_the_lease(table):
     acquire(table, "killed", "call", NOW, "00000000000a")
     clock = LimitedClock(NOW + LEASE_MILLIS + 1, waits=1)

@@ -74,7 +74,7 @@ def test_the_default_takes_unindexed_files_first(table):
         ({"bytes_per_iter": 1}, ("UnindexedFiles", 0, 1, 10)),
         ({"options": {"batch_bytes": "1"}}, ("UnindexedFiles", 0, 1, 10)),
         ({"bytes_per_iter": 10**9, "options": {"batch_bytes": "1"}}, ("UnindexedFiles", 0, 1, 10)),
-        ({"options": {"from_timestamp": "2999-01-01 00:00:00"}}, ("LeveledCompaction", 1, 5, 150)),
+        ({"options": {"from_timestamp": "2999-01-01 00:00:00"}}, ("SortedRunCompaction", 1, 6, 152)),
         ({"strategy": "UnindexedFiles", "options": {"from_timestamp": "2999-01-01"}}, None),
     ],
     ids=str,

@@ -75,7 +75,7 @@ def test_queued_tasks_of_another_pool_make_a_run_wait(spark, new_table, set_conf
         assert (tasks_queued_outside(spark, "use"), cores(spark)) == (10, 2)
         assert tasks_queued_outside(spark, "default") == 0
         service.tick()
-        (row,) = spark.sql(f"CALL use.status('{table.name}', details => true)").collect()
+        (row,) = spark.sql(f"CALL use.status('{table.name}')").collect()
         assert (row.state, row.run_id) == ("waiting", None)
         assert "10 tasks of other jobs are queued, and it starts with at most 2" in row.message
         assert row.next_run.timestamp() == (clock.time + 10 * MINUTE) / 1000

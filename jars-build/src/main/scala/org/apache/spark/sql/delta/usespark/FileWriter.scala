@@ -1,6 +1,5 @@
 package org.apache.spark.sql.delta.usespark
 
-import java.io.FileNotFoundException
 import java.util.concurrent.atomic.AtomicInteger
 import java.{util => ju}
 
@@ -8,7 +7,6 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import io.delta.exceptions.MetadataChangedException
 import io.usespark.TableState
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.TaskAttemptContext
@@ -24,51 +22,9 @@ import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.types.MetadataBuilder
 
 /** A transaction that notes which files it has written, with their blocks, and deletes them when it is not committed. */
-trait WritingTransaction extends OptimisticTransaction with BlockTracking with IndexPropertyCommit {
+trait WritingTransaction extends SameTableTransaction with BlockTracking with IndexPropertyCommit {
   private var written: Seq[FileAction] = Nil
   private var comparisons: Seq[Seq[FileStatus]] = Nil
-
-  /**
-   * Fails as a conflict if another table is where this one was: `DROP TABLE` and `CREATE TABLE` begin a log anew. Delta
-   * knows a log by its path, and would add the commit to that of the other table.
-   */
-  protected def checkTable(): Unit = {
-    val segment = snapshot.logSegment
-    val newest = segment.deltas.lastOption.orElse(segment.checkpointProvider.topLevelFiles.lastOption)
-    if (newest.exists(!isUnchanged(_)) && !isSameTable)
-      throw new MetadataChangedException(s"The table at ${deltaLog.dataPath} was dropped or replaced by another one.")
-  }
-
-  private def isUnchanged(file: FileStatus): Boolean =
-    try {
-      val now = file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf()).getFileStatus(file.getPath)
-      now.getModificationTime == file.getModificationTime && now.getLen == file.getLen
-    } catch { case _: FileNotFoundException => false }
-
-  /** The log of another table may be one that Delta cannot load after the former one. */
-  private def isSameTable: Boolean =
-    try deltaLog.update(catalogTableOpt = catalogTable).metadata.id == snapshot.metadata.id
-    catch { case NonFatal(_) => false }
-
-  override protected def commitImpl(
-      actions: Seq[Action],
-      op: DeltaOperations.Operation,
-      canSkipEmptyCommits: Boolean,
-      tags: Map[String, String]
-  ): Option[Long] = {
-    checkTable()
-    super.commitImpl(actions, op, canSkipEmptyCommits, tags)
-  }
-
-  override protected def checkForConflicts(
-      checkVersion: Long,
-      info: CurrentTransactionInfo,
-      attemptNumber: Int,
-      level: IsolationLevel
-  ): (Long, CurrentTransactionInfo) = {
-    checkTable()
-    super.checkForConflicts(checkVersion, info, attemptNumber, level)
-  }
 
   /** The commits with which the transaction was compared last. */
   protected def winners: Seq[FileStatus] = comparisons.lastOption.getOrElse(Nil)
