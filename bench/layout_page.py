@@ -25,11 +25,11 @@ _QUERIES = {
 
 def parts_of(figures: Mapping[str, Any]) -> dict[str, str]:
     """The parts of the page, by the name of their marks."""
-    heads = [cell for query in figures["queries"] for cell in (_QUERIES[query], "files")]
+    heads = [f"{_QUERIES[query]}: bytes / files" for query in figures["queries"]]
     lines = [row("layout", "writing, relative to plain", *heads), row(*["---"] * (len(heads) + 2))]
     for layout in figures["layouts"]:
         if layout["reads"]:
-            cells = [cell for share, files in layout["reads"] for cell in (share, files)]
+            cells = [f"{share} / {files}" for share, files in layout["reads"]]
             lines.append(row(layout["name"], layout["to_plain"], *cells))
     return {"layouts": "\n".join(lines) + "\n"}
 

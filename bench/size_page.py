@@ -34,10 +34,18 @@ def step_table(figures: Mapping[str, Any]) -> str:
     """The steps of a session, by number of files."""
     sizes = sorted(figures, key=int)
     largest = figures[sizes[-1]]
-    heads = [f"{int(size):,}, s" for size in sizes]
     lines = [
-        row("step", *heads, "jobs", "heap, MB", "Python, MB", "Delta's own", "s", "heap, MB"),
-        row(*["---"] * (len(sizes) + 7)),
+        row(
+            "step",
+            f"s at {' / '.join(f'{int(size):,}' for size in sizes)} files",
+            "jobs",
+            "heap, MB",
+            "Python, MB",
+            "Delta's own",
+            "s",
+            "heap, MB",
+        ),
+        row(*["---"] * 8),
     ]
     for step, (name, other) in _STEPS.items():
         cost, delta = largest["use"][step], largest["delta"].get(step)
@@ -52,7 +60,7 @@ def step_table(figures: Mapping[str, Any]) -> str:
                 if "seconds" in delta
                 else (other, "fails", "")
             )
-        lines.append(row(name, *seconds, cost["jobs"], f"{cost['heap']:,}", f"{cost['python']:,}", *beside))
+        lines.append(row(name, " / ".join(seconds), cost["jobs"], f"{cost['heap']:,}", f"{cost['python']:,}", *beside))
     return "\n".join(lines) + "\n"
 
 

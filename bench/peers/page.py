@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -102,9 +102,13 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
 
 
 def overview(figures: Mapping[str, Any]) -> str:
-    """What each system reads at the end of each history, and what it wrote until then, relative to USE."""
+    """What each system reads at the end of each history / what it wrote until then, relative to USE."""
     figures = _with_one_budget(figures)
-    heads = [cell for key in figures for cell in (f"{_title(key)}: read", "written")]
+    scales = Counter(key.split()[0] for key in figures)
+    heads = [
+        TITLES[name] if scales[name] == 1 else f"{TITLES[name]} {scale}"
+        for name, scale in (key.split()[:2] for key in figures)
+    ]
     lines = [row("system", *heads), row(*["---"] * (len(heads) + 1))]
     for system in (name for name in NAMES if any(name in systems for systems in figures.values())):
         cells = []
@@ -112,10 +116,11 @@ def overview(figures: Mapping[str, Any]) -> str:
             own, last = systems["use"], list(systems["use"]["queries"])[-1]
             other = systems.get(system)
             if other is None:
-                cells += ["", ""]
+                cells.append("")
                 continue
             read = total(other["queries"][last], "bytes_read") / total(own["queries"][last], "bytes_read")
-            cells += [f"{read:.2f}", f"{_written(other) / _written(own):.2f}" if _written(own) else ""]
+            # The table must fit a page.
+            cells.append(f"{read:.{2 if read < 10 else 1}f} / {_written(other) / _written(own):.2f}")
         lines.append(row(NAMES[system], *cells))
     return "\n".join(lines) + "\n"
 
@@ -257,7 +262,7 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
 
     # Without them, each drawing has other names of shapes, and texts that are shapes.
     mpl.rcParams.update({"svg.hashsalt": "peers", "svg.fonttype": "none"})
-    figure = Figure(figsize=(6, 3.6 * len(drawn)), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(4.8, 3.6 * len(drawn)), layout="constrained", facecolor="white")
     for axis, (title, systems) in zip(figure.subplots(len(drawn), 1, squeeze=False)[:, 0], drawn.items(), strict=True):
         for system, points in systems.items():
             axis.plot(*zip(*sorted(points), strict=True), "o-", label=NAMES[system].replace("`", ""), markersize=4)
@@ -265,7 +270,7 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
         axis.set_xlabel("bytes written by the history / table")
         axis.set_ylabel("bytes read / table")
         axis.set_ylim(bottom=0)
-        axis.legend(fontsize=8)
+        axis.legend(fontsize=9)
     figure.savefig(path, metadata={"Date": None})
 
 

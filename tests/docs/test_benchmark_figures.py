@@ -91,8 +91,10 @@ def test_times_need_ten_turns():
 
 
 def test_an_overview_is_relative_to_use():
-    figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(60, written=50)}}
-    assert "| plain Delta | 2.00 | 0.50 |" in page.overview(figures)
+    runs = {"use": _run(30), "delta": _run(60, written=50)}
+    shown = page.overview({"tpch 1 4 2": runs, "tpch 0.1 4 2": {"use": _run()}, "sensors 0.1 6 2": runs})
+    assert "| system | TPC-H 1 | TPC-H 0.1 | Sensors |" in shown
+    assert "| plain Delta | 2.00 / 0.50 |  | 2.00 / 0.50 |" in shown
 
 
 def test_curves_are_relative_to_the_table():

@@ -72,5 +72,6 @@ def test_letters_of_pictures_are_readable_on_a_phone(site):
 
 def test_no_table_hides_a_column_on_a_screen(site):
     tables_of_figures = ("/ingestion.html", "/decisions/068-clustering-follows-the-commits.html")
-    hidden = [(page, pixels) for page, _, _, pixels in _measured(site, 1300) if pixels]
+    # A few pixels are the margin of the last column.
+    hidden = [(page, pixels) for page, _, _, pixels in _measured(site, 1300) if pixels > 4]
     assert [page for page in hidden if not page[0].endswith(tables_of_figures)] == []
