@@ -132,6 +132,9 @@ soak-merges: java $(INSTALLED) test-shim ## a writer of plain Delta merges besid
 soak-replacements: java $(INSTALLED) test-shim ## a table is overwritten, restored and created anew beside its maintenance (MINUTES=10)
 	@$(BIN)/python tests/soak/replacements.py --minutes $(MINUTES) $(ARGS)
 
+soak-recreations: java $(INSTALLED) ## tables are removed and created again at the same place, beside the service (MINUTES=10)
+	@$(BIN)/python tests/soak/recreations.py --minutes $(MINUTES) $(ARGS)
+
 soak-statements: java $(INSTALLED) test-shim ## four attached writers beside the service and use.optimize (COUNT=10000)
 	@$(BIN)/python tests/soak/statements.py --count $(COUNT) $(ARGS)
 

@@ -145,6 +145,7 @@ final class TableTransaction private (session: SparkSession, table: DeltaTableV2
     if (large) {
       val streamed = changed.toLocalIterator().asScala
       val classicSession = session.asInstanceOf[classic.SparkSession]
+      transaction.checkTable()
       transaction.commitLarge(classicSession, streamed, None, ours, Map.empty, Map.empty)._1
     } else {
       val collected = changed.collect().toSeq

@@ -19,7 +19,7 @@ import org.apache.spark.sql.delta.util.FileNames
 trait SameTableTransaction extends OptimisticTransaction {
 
   /** Fails as a conflict if the table was dropped or replaced. */
-  protected def checkTable(): Unit = if (!isTableThere)
+  def checkTable(): Unit = if (!isTableThere)
     throw new MetadataChangedException(s"The table at ${deltaLog.dataPath} was dropped or replaced by another one.")
 
   private def isTableThere: Boolean = {
@@ -61,25 +61,31 @@ trait SameTableTransaction extends OptimisticTransaction {
     super.checkForConflicts(checkVersion, info, attemptNumber, level)
   }
 
-  /** They write the checkpoint and the checksum. */
+  /** They write the checkpoint and the checksum. The commit is there: whatever fails now must not fail the statement. */
   override protected def runPostCommitHooks(committed: CommittedTransaction): Unit = {
-    if (isTableThere) super.runPostCommitHooks(committed)
-    if (!isTableThere) {
+    if (!isGone) super.runPostCommitHooks(committed)
+    if (isGone) {
       val deleted = deleteFromOtherLog(committed.committedVersion)
       logWarning(s"The table at ${deltaLog.dataPath} was dropped during a commit; deleted from the new log: $deleted")
     }
   }
+
+  private def isGone: Boolean =
+    try !isTableThere
+    catch { case NonFatal(_) => false }
 
   /**
    * Deletes what a commit has left in the log of another table; returns the names of the files.
    *
    * While the log has all commits from 0 on, it needs no checkpoint. A commit behind a gap belongs to no table.
    */
-  private def deleteFromOtherLog(version: Long): Seq[String] =
+  private[usespark] def deleteFromOtherLog(version: Long): Seq[String] =
     try {
       val there = logFiles.listStatus(deltaLog.logPath).toSeq.filter(_.isFile).map(_.getPath)
       val before = there.filter(FileNames.isDeltaFile).map(FileNames.deltaVersion).filter(_ < version).sorted
-      val isBehindGap = before.size < version
+      // A listing may be late.
+      val isBehindGap =
+        before.size < version && !logFiles.exists(FileNames.unsafeDeltaFile(deltaLog.logPath, version - 1))
       if (before.zipWithIndex.exists { case (commit, index) => commit != index }) Nil
       else
         there
@@ -87,7 +93,11 @@ trait SameTableTransaction extends OptimisticTransaction {
           .filter(file => isBehindGap || !FileNames.isDeltaFile(file))
           .filter(file => logFiles.delete(file, false))
           .map(_.getName)
-    } catch { case _: FileNotFoundException => Nil }
+    } catch {
+      case NonFatal(error) =>
+        logWarning(s"The log at ${deltaLog.logPath} may have a checkpoint of a former table", error)
+        Nil
+    }
 
   private def isLastCheckpoint(file: Path, version: Long): Boolean =
     file.getName == "_last_checkpoint" && deltaLog.readLastCheckpointFile().exists(_.version == version)
