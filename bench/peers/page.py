@@ -119,8 +119,9 @@ def overview(figures: Mapping[str, Any]) -> str:
                 cells.append("")
                 continue
             read = total(other["queries"][last], "bytes_read") / total(own["queries"][last], "bytes_read")
+            written = f"{_written(other) / _written(own):.2f}" if _written(own) else "none"
             # The table must fit a page.
-            cells.append(f"{read:.{2 if read < 10 else 1}f} / {_written(other) / _written(own):.2f}")
+            cells.append(f"{read:.{2 if read < 10 else 1}f} / {written}")
         lines.append(row(NAMES[system], *cells))
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,6 @@ appended to it, and a log without a gap. Ends with 0 if that is so, and every ap
 the service.
 """
 
-import argparse
 import json
 import os
 import random
@@ -26,6 +25,10 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from soak.arguments import arguments  # noqa: E402
+
 NAMES = "abc"
 START_SECONDS, END_SECONDS, STOP_SECONDS = 15, 20, 60
 CREATE_SHARE = 0.25
@@ -154,11 +157,7 @@ def run(folder: Path, minutes: float, seed: int) -> Recreations:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
-    wanted = parser.parse_args()
-    print(f"seed {wanted.seed}", flush=True)
+    wanted = arguments(__doc__, minutes=10)
     with tempfile.TemporaryDirectory(prefix="use-soak-") as folder:
         tables = run(Path(folder), wanted.minutes, wanted.seed)
     print(", ".join(f"{name} {count:,}" for name, count in sorted(tables.counts.items())))

@@ -10,7 +10,6 @@ Each version must have the rows that its log says. Delta without USE, delta-rs a
 with 0 if every answer was right, and every error was a conflict.
 """
 
-import argparse
 import os
 import random
 import sys
@@ -32,6 +31,7 @@ from tables import DeltaTable  # noqa: E402
 
 from catalog.jvm.java_errors import known_error  # noqa: E402
 from procedures.service.service import Service  # noqa: E402
+from soak.arguments import arguments  # noqa: E402
 from soak.board import Board, Soak  # noqa: E402
 from soak.engines import Engines  # noqa: E402
 from soak.history import X_SQL, Columns, History, Statement, Values, x_of  # noqa: E402
@@ -73,7 +73,9 @@ def rows_after(what: Statement, before: Set[int], restored: Set[int]) -> Set[int
             return {row for row in before if row % 3 != what.rest}
         case "restore":
             return restored
-    return set()
+        case "truncate" | "create":
+            return set()
+    raise ValueError(what.kind)
 
 
 @dataclass
@@ -110,16 +112,18 @@ class Replacer:
         rows = f"SELECT id, {X_SQL} AS x, CAST(id % 1000 AS INT) AS y, CAST(id % {PARTITIONS} AS INT) AS p"
         rows = f"{rows} FROM range({low}, {self.next}, 1, {self.chance.randint(1, 3)})"
         rest = self.chance.randrange(3)
-        text = {
+        self.session.conf.set("spark.sql.sources.partitionOverwriteMode", "static")
+        texts = {
             "insert": f"INSERT INTO {{t}} (id, x, y, p) {rows}",
             "overwrite": f"INSERT OVERWRITE {{t}} (id, x, y, p) {rows}",
-            "partition": self._replace_partition(f"{rows} WHERE id % {PARTITIONS} = {rest}", rest),
             "delete": f"DELETE FROM {{t}} WHERE id % 3 = {rest}",
             "truncate": "TRUNCATE TABLE {t}",
             "restore": f"RESTORE TABLE {{t}} TO VERSION AS OF {version.number}",
             "create": create_text(self.chance),
             "select": f"{create_text(self.chance, with_columns=False)} AS {rows}",
-        }[kind]
+        }
+        partition = f"{rows} WHERE id % {PARTITIONS} = {rest}"
+        text = self._replace_partition(partition, rest) if kind == "partition" else texts[kind]
         what = Statement(kind, text, version.number if kind == "restore" else low, self.next, rest)
         try:
             self.soak.execute(self.session, what)
@@ -132,8 +136,8 @@ class Replacer:
         """Overwrites one partition, or the rows of the same predicate in a table that has none."""
         detail = self.session.sql(f"DESCRIBE DETAIL {NAME}").first()
         is_dynamic = bool(detail.partitionColumns) and self.chance.random() < 0.5
-        self.session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic" if is_dynamic else "static")
         if is_dynamic:
+            self.session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
             return f"INSERT OVERWRITE {{t}} (id, x, y, p) {rows}"
         # This statement takes values by position.
         names = ", ".join(self.session.table(NAME).columns)
@@ -262,11 +266,7 @@ def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> Board:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
-    wanted = parser.parse_args()
-    print(f"seed {wanted.seed}", flush=True)
+    wanted = arguments(__doc__, minutes=10)
     with tempfile.TemporaryDirectory(prefix="use-soak-") as folder:
         spark = start_session(Path(folder), settings={"spark.ui.showConsoleProgress": "false"})
         board = run(spark, Path(folder), wanted.minutes, wanted.seed)

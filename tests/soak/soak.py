@@ -10,7 +10,6 @@ with 0 if every answer was right, every error was a conflict, and no resource gr
 of 3 minutes tries it out.
 """
 
-import argparse
 import os
 import random
 import sys
@@ -29,6 +28,7 @@ from tables import DeltaTable, create  # noqa: E402
 
 import sql_ext  # noqa: E402
 from procedures.service.service import Service  # noqa: E402
+from soak.arguments import arguments  # noqa: E402
 from soak.board import Board, Soak  # noqa: E402
 from soak.engines import ENGINES, Engines  # noqa: E402
 from soak.history import History  # noqa: E402
@@ -95,7 +95,7 @@ def verdict(soak: Soak, table: DeltaTable, reader: Reader) -> None:
 def run(spark: SparkSession, folder: Path, minutes: float, seed: int) -> tuple[Board, Resources]:
     """Runs everything for some minutes."""
     vectors = random.Random(seed).choice(["true", "false"])
-    print(f"seed {seed}, deletion vectors {vectors}", flush=True)
+    print(f"deletion vectors {vectors}", flush=True)
     path = folder / "t"
     properties = {**PROPERTIES, "delta.enableDeletionVectors": vectors}
     columns = "id BIGINT, x INT, y INT"
@@ -172,10 +172,7 @@ def summary(board: Board, resources: Resources, minutes: float) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
-    wanted = parser.parse_args()
+    wanted = arguments(__doc__, minutes=60)
     with tempfile.TemporaryDirectory(prefix="use-soak-") as folder:
         spark = session(Path(folder))
         board, resources = run(spark, Path(folder), wanted.minutes, wanted.seed)

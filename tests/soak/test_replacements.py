@@ -29,6 +29,11 @@ def test_rows_after(kind, left):
     assert rows_after(Statement(kind, "", 8, 10, rest=1), {0, 1, 2, 3}, {5}) == left
 
 
+def test_an_unknown_statement_has_no_rows():
+    with pytest.raises(ValueError, match="vacuum"):
+        rows_after(Statement("vacuum", ""), {0}, set())
+
+
 def test_a_row_that_was_appended_after_the_read_of_a_statement_stays(tmp_path):
     history = ReplacedHistory(tmp_path, seconds=60)
     (tmp_path / "_delta_log").mkdir()
