@@ -62,3 +62,13 @@ def test_a_log_that_was_cleaned_up_stays(table):
     before = _names(table)
     assert _delete(table) == set()
     assert _names(table) == before
+
+
+def test_a_log_that_begins_with_a_checkpoint_stays(table):
+    """As after a cleanup that has left the newest checkpoint and its commit."""
+    for file in _names(table):
+        if file.endswith((".json", ".crc")) and not file.startswith(f"{table.version:020d}"):
+            (table.path / "_delta_log" / file).unlink()
+    before = _names(table)
+    assert _delete(table, table.version) == set()
+    assert _names(table) == before

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import threading
 from operator import attrgetter
 
@@ -238,6 +239,63 @@ def test_a_table_that_is_dropped_and_created_again(spark, table, appends):
     assert table.version == appends
     assert table.data.count() == 5 * appends
     assert table.on_disk() == table.paths
+
+
+class AfterCommit:
+    """Delta's observer of transactions: acts after a commit is written, and before Delta loads it."""
+
+    class Java:
+        implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
+
+    def __init__(self):
+        self.act = None
+
+    def beginPostCommit(self):  # noqa: N802
+        if self.act:
+            self.act()
+
+    def createChild(self):  # noqa: N802
+        return self
+
+    def startingTransaction(self, body):  # noqa: N802
+        return body.apply()
+
+    preparingCommit = startingTransaction  # noqa: N815
+
+    def _ignore(self):
+        """Nothing to do."""
+
+    beginDoCommit = beginBackfill = transactionCommitted = transactionAborted = advanceToNextThreadObserver = _ignore  # noqa: N815
+
+
+@pytest.fixture
+def after_commit(spark):
+    """Observes the transactions that this thread begins."""
+    observers = getattr(getattr(spark._jvm, "org.apache.spark.sql.delta.TransactionExecutionObserver$"), "MODULE$")
+    before, observer = observers.getObserver(), AfterCommit()
+    observers.setObserver(observer)
+    yield observer
+    observers.setObserver(before)
+
+
+def test_a_commit_that_arrives_in_a_log_that_begins_anew(table, new_table, after_commit):
+    """It is deleted: nobody could read the other table beyond the gap."""
+    other = new_table("a BIGINT, b DOUBLE")
+    log = table.path / "_delta_log"
+
+    def begin_anew():
+        commit = max(log.glob("*.json"))
+        text = commit.read_bytes()
+        shutil.rmtree(log)
+        shutil.copytree(other.path / "_delta_log", log)
+        commit.write_bytes(text)
+
+    def arm():
+        after_commit.act = begin_anew
+
+    _rewrite(table, At(Step.COMMIT, arm))
+    assert [file.name for file in log.glob("*.json")] == [f"{0:020d}.json"]
+    assert table.data.count() == 0
 
 
 def test_a_replaced_table(spark, table):

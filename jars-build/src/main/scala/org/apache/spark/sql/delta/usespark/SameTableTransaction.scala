@@ -77,7 +77,8 @@ trait SameTableTransaction extends OptimisticTransaction {
   /**
    * Deletes what a commit has left in the log of another table; returns the names of the files.
    *
-   * While the log has all commits from 0 on, it needs no checkpoint. A commit behind a gap belongs to no table.
+   * While the log has all commits from 0 on, it needs no checkpoint. A commit behind a gap belongs to no table. A log
+   * that begins with a checkpoint stays, even if its table could not be loaded for another reason.
    */
   private[usespark] def deleteFromOtherLog(version: Long): Seq[String] =
     try {
@@ -86,7 +87,8 @@ trait SameTableTransaction extends OptimisticTransaction {
       // A listing may be late.
       val isBehindGap =
         before.size < version && !logFiles.exists(FileNames.unsafeDeltaFile(deltaLog.logPath, version - 1))
-      if (before.zipWithIndex.exists { case (commit, index) => commit != index }) Nil
+      val isCleaned = before.isEmpty && there.exists(FileNames.isCheckpointFile)
+      if (isCleaned || before.zipWithIndex.exists { case (commit, index) => commit != index }) Nil
       else
         there
           .filter(file => FileNames.getFileVersionOpt(file).contains(version) || isLastCheckpoint(file, version))
