@@ -13,6 +13,8 @@ from procedures.service.service import Service
 from sql_ext.server.jdbc import JdbcServer
 from sql_ext.server.settings import ServerSettings
 
+# The other tests cover the jobs on the newest line.
+pytestmark = pytest.mark.slow
 TABLE = "default.smoke"
 ROWS = 20_000
 

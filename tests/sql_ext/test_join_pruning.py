@@ -291,6 +291,7 @@ def test_days_of_timestamps_in_any_zone(spark, new_table, dates, set_conf, zone)
     assert scan.joined_files < scan.kept_files
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("mode", ["name", "none"])
 def test_a_merge_writes_the_same_rows(spark, new_table, dates, mode):
     properties = {"delta.columnMapping.mode": mode, "delta.enableDeletionVectors": "true"}

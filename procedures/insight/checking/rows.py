@@ -51,14 +51,15 @@ def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame,
         if unchecked is not None:
             yield _not_checked(files, unchecked).localCheckpoint()
             continue
-        cubes, deepest = _cells(files, revision)
-        deep = F.expr(f"exists(blocks, b -> length(b.cubeId) > {deepest} * symbols)")
-        yield _not_checked(files.where(deep), "cubes of this depth cannot be checked").localCheckpoint()
-        files = files.where(~deep)
+        cubes, deepest, are_all = _cells(files, revision)
+        if not are_all:
+            deep = F.expr(f"exists(blocks, b -> length(b.cubeId) > {deepest} * symbols)")
+            yield _not_checked(files.where(deep), "cubes of this depth cannot be checked").localCheckpoint()
+            files = files.where(~deep)
         parts = -(-files.count() // FILES_AT_ONCE)
         if parts:
             some, columns = _rows_of(snapshot, files.limit(_FILES_LOOKED_INTO), revision)
-            yield placement.placement_problems(some, columns).localCheckpoint()
+            yield placement.placement_problems(some, columns)
         for part in range(parts):
             chosen = files.where(F.pmod(F.hash("path"), F.lit(parts)) == part)
             yield _of_part(snapshot, chosen, cubes, revision, deepest, location).localCheckpoint()
@@ -80,14 +81,15 @@ def _not_checked(files: DataFrame, reason: str) -> DataFrame:
     return rows_of(files, [(F.lit(True), problem("ROWS_NOT_CHECKED", WARNING, F.lit(reason)))])
 
 
-def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int]:
-    """Returns the cubes with depth and cell number, and the deepest level that is checked."""
+def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int, bool]:
+    """Returns the cubes with depth and cell number, the deepest level that is checked, and whether these are all."""
     limit = placement.CELL_BITS // revision.dimensions
     texts = files.select(F.explode("blocks.cubeId").alias("cube_id")).distinct().collect()
     parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
     known = [(cube.text, cube.depth, cube.cell) for cube in parsed if cube.depth <= limit]
     deepest = max((depth for _, depth, _ in known), default=0)
-    return local_data_frame(files.sparkSession, known, "cube_id string, depth int, prefix bigint"), deepest
+    cubes = local_data_frame(files.sparkSession, known, "cube_id string, depth int, prefix bigint")
+    return cubes, deepest, len(known) == len(parsed)
 
 
 def _of_part(

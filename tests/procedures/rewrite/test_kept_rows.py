@@ -141,6 +141,7 @@ def _blocks(table):
     return sorted(add["tags"]["blocks"] for add in table.replayed()[0].values())
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("statement", "is_counted"),
     [
@@ -163,6 +164,7 @@ def test_rows_are_counted_where_they_may_move(spark, new_table, monkeypatch, sta
 
 
 @pytest.mark.slow
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("wishes", "statement", "is_counted"),
     [

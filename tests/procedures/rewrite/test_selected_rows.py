@@ -89,6 +89,7 @@ def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table)
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     "query",
     [
