@@ -138,7 +138,8 @@ def scan_totals(table: ManagedTable, since: int, now: int, half_life: float, row
 
 
 def _evenly(count: int, wanted: int) -> list[int]:
-    return (np.arange(wanted) * count // wanted).tolist()
+    places: list[int] = (np.arange(wanted) * count // wanted).tolist()
+    return places
 
 
 def _scan(row: dict[str, Any]) -> RecordedScan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from catalog.settings.setting import ValueType
@@ -79,7 +79,7 @@ class Hours:
             day += _DAY
 
     def _local(self, millis: int) -> datetime:
-        return datetime.fromtimestamp(millis / 1000, UTC).astimezone(self.zone)
+        return datetime.fromtimestamp(millis / 1000, timezone.utc).astimezone(self.zone)
 
 
 HOURS = ValueType("hours", "hours of the day, such as '01:00-05:00' or '22:30-05:00 Europe/Madrid'", Hours.of)

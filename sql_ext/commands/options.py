@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +29,13 @@ _TYPES: dict[str, click.ParamType[Any]] = {
 }
 
 
-class KeyValue(click.ParamType[tuple[str, str]]):
+if TYPE_CHECKING:
+    _Pair = click.ParamType[tuple[str, str]]
+else:
+    _Pair = click.ParamType  # older ones are not generic
+
+
+class KeyValue(_Pair):
     """``key=value``: an entry of a map or a setting of Spark."""
 
     name = "key=value"

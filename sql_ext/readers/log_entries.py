@@ -125,7 +125,8 @@ def _are_in_nanoseconds(statistics: pa.StructArray | None, count: int) -> list[b
         else:
             millis = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
             found &= (millis >= -_MOST_MILLIS) & (millis <= _MOST_MILLIS)
-    return found.tolist()
+    answers: list[bool] = found.tolist()
+    return answers
 
 
 def _sidecars(table: pq.ParquetFile) -> list[str]:

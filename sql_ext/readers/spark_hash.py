@@ -101,13 +101,15 @@ def _two_complement(value: Decimal, scale: int) -> bytes:
 
 
 def _rotated(words: Words, bits: int) -> Words:
-    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    rotated: Words = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    return rotated
 
 
 def _mixed(hashes: Words, words: Words) -> Words:
     with np.errstate(over="ignore"):
         mixed = hashes ^ (_rotated(words * _C1, 15) * _C2)
-        return _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        added: Words = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return added
 
 
 def _finished(hashes: Words, lengths: Words | np.uint32) -> Words:

@@ -16,9 +16,9 @@ from sql_ext.server.listening import host_in_url, port_refusal
 from sql_ext.server.metrics_address import MetricsAddress
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
     from prometheus_client.registry import Collector
+
+    Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]  # of WSGI
 
 HEALTH_PATH = "/healthz"
 # Each connection has a thread.
@@ -78,8 +78,8 @@ def metrics_endpoint(
         thread.join()
 
 
-def _with_health(metrics: WSGIApplication, problem: Callable[[], str | None]) -> WSGIApplication:
-    def answer(environment: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+def _with_health(metrics: Application, problem: Callable[[], str | None]) -> Application:
+    def answer(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if environment.get("PATH_INFO") != HEALTH_PATH:
             return metrics(environment, start)
         try:

@@ -113,6 +113,18 @@ def java_home(release: int) -> Path:
 # -------------------------------------------------------------------------------------------------------- environments
 
 
+def direct(compiled: str) -> str:
+    """The lines of packages that ``pyproject.toml`` names, without those that they need.
+
+    The oldest version of a package may come with a newest version of another one, which tools cannot have.
+
+    Args:
+        compiled: what ``uv pip compile`` has written, with its annotations.
+    """
+    packages = re.findall(r"^(\S+)\n((?: +#.*\n?)*)", compiled, re.MULTILINE)
+    return "".join(f"{name}\n" for name, needed_by in packages if "(pyproject.toml)" in needed_by)
+
+
 def requirements(shard: Shard) -> list[str]:
     """The versions of the packages of a shard; all of them are named."""
     constraints = FOLDER / f"{shard.name}.constraints"
@@ -123,7 +135,7 @@ def requirements(shard: Shard) -> list[str]:
         lowest = _uv(
             "pip", "compile", "pyproject.toml", *python, *extras, "--resolution", "lowest-direct", "--no-header"
         )
-        constraints.write_text(lowest, encoding="utf-8")
+        constraints.write_text(direct(lowest), encoding="utf-8")
     compiled = _uv(
         "pip",
         "compile",
@@ -159,7 +171,7 @@ def environment(shard: Shard) -> Path:
         lines = ROOT / "catalog" / "jvm" / "spark_lines.py"
         pinned = subprocess.check_output([sys.executable, str(lines), "4.0", OLDEST], text=True).split()
         _uv("pip", "install", "--python", str(python), "--no-deps", *pinned)
-    _uv("pip", "install", "--python", str(python), "--no-deps", "--no-build-isolation", "--editable", ".")
+    _uv("pip", "install", "--python", str(python), "--no-deps", "--editable", ".")
     stamp.write_text(source)
     return python
 

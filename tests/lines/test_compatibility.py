@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import compatibility
-from compatibility import NEWEST, OLDEST, SHARDS, Shard, UnavailableError, java_home, run
+from compatibility import NEWEST, OLDEST, SHARDS, Shard, UnavailableError, direct, java_home, run
 
 
 def java_in(folder, release):
@@ -51,3 +51,16 @@ def test_a_missing_java_and_a_missing_python_are_named(tmp_path, without_package
     assert run(Shard("3.12", 21, NEWEST)) == "NOT AVAILABLE: Java 21 cannot be had: set JAVA_HOME_21"
     java_in(tmp_path / "jvm" / "a-21", 21)
     assert "Python 3.12 cannot be had: put python3.12 on PATH" in run(Shard("3.12", 21, NEWEST))
+
+
+def test_only_packages_that_the_project_names_are_of_the_oldest_version():
+    compiled = """click==8.1.0
+    # via
+    #   use-spark (pyproject.toml)
+    #   uvicorn
+h11==0.16.0
+    # via uvicorn
+rich==13.7.0
+    # via use-spark (pyproject.toml)
+"""
+    assert direct(compiled) == "click==8.1.0\nrich==13.7.0\n"

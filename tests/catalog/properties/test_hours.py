@@ -1,6 +1,6 @@
 """Hours of the day, against a clock that goes minute by minute."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,7 +17,9 @@ CLOCK = st.tuples(st.integers(0, 23), st.integers(0, 59))
 # Days around changes of clocks, and others.
 MOMENTS = st.builds(
     lambda day, minutes: day + timedelta(minutes=minutes),
-    st.sampled_from([datetime(2026, month, day, tzinfo=UTC) for month, day in ((3, 28), (10, 24), (4, 4), (7, 1))]),
+    st.sampled_from(
+        [datetime(2026, month, day, tzinfo=timezone.utc) for month, day in ((3, 28), (10, 24), (4, 4), (7, 1))]
+    ),
     st.integers(0, 3 * 24 * 60),
 )
 

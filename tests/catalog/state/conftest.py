@@ -5,7 +5,7 @@ import pytest
 from catalog.table import managed_table
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _no_wait_for_texts():
     """Random texts are often empty, and each would be read again for half a second."""
     with pytest.MonkeyPatch.context() as patched:
