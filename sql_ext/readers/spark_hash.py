@@ -117,7 +117,8 @@ def _finished(hashes: Words, lengths: Words | np.uint32) -> Words:
         hashes = hashes ^ lengths
         hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
         hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-        return hashes ^ (hashes >> np.uint32(16))
+        finished: Words = hashes ^ (hashes >> np.uint32(16))
+        return finished
 
 
 def _of_ints(hashes: Words, values: NDArray[np.generic]) -> Words:

@@ -154,7 +154,7 @@ def test_without_an_index(spark, new_table):
 def test_the_import_needs_no_spark():
     others = "{'pyspark', 'py4j', 'deltalake', 'polars', 'duckdb'}"
     program = f"import sys, sql_ext.readers; assert not {others} & set(sys.modules)"
-    subprocess.run([sys.executable, "-P", "-c", program], check=True, env={"PYTHONPATH": str(ROOT)})
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(ROOT)})
 
 
 @pytest.mark.slow
