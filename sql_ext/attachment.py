@@ -9,7 +9,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import NotSupportedError, UseError
+from catalog.errors import NotAttachedError, NotSupportedError
 from catalog.jvm.python_handler import PythonHandler
 from catalog.jvm.session import give_jars_to_executors, has_jvm, is_stopped
 from catalog.jvm.shim_bridge import ShimBridge
@@ -45,16 +45,18 @@ def attach(spark: SparkSession) -> None:
         spark: a session of this driver (not a Spark Connect client).
 
     Raises:
-        UseError: the session lacks our settings.
+        NotAttachedError: the session has ended, or lacks our settings.
         NotSupportedError: a kind of session that cannot be attached, or versions that USE does not run on.
         InvalidArgumentError: a setting of the session or of the service is not accepted.
     """
     refuse_client(spark, "attach")
+    if is_stopped(spark.sparkContext):
+        raise NotAttachedError("The session has ended: create a new one, and call sql_ext.attach(spark).")
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
     if EXTENSION not in extensions:
-        raise UseError(
+        raise NotAttachedError(
             "This session was created without sql_ext.configure(SparkSession.builder): stop it and create it so, "
             "or pass the settings of sql_ext.spark_conf() to spark-submit."
         )

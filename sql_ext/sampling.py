@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import InvalidArgumentError, NotAttachedError, NotSupportedError
@@ -101,6 +102,9 @@ def tolerance(
     }
     if isinstance(query, str):
         spark = SparkSession.getActiveSession()
+        if spark is None and SparkContext._active_spark_context is not None:
+            # Only the thread that has made the session has it as its active one.
+            spark = SparkSession.builder.getOrCreate()
         if spark is None:
             raise NotAttachedError("There is no active Spark session: create one, and call sql_ext.attach(spark).")
         return typed_rows(ApproximateRow, call(spark, "approximate", query=query, **arguments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -115,6 +116,8 @@ def main() -> None:
     Standard output is reserved for rows: output of Spark's processes goes to standard error. The JVM ends with the
     command.
     """
+    # Py4J logs a stack when its connection ends, and the command says so in one line.
+    logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
     if sys.stdout is None:
         _end_without_output("standard output: it is closed")
     try:

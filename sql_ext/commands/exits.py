@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
 from catalog.errors import InvalidArgumentError, NotSupportedError, UnknownNameError, UseError, first_line
 from catalog.jvm.raised_errors import spark_errors
-from sql_ext.commands.output import say
+from sql_ext.commands.output import Row, say
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
@@ -48,6 +48,11 @@ class SuggestedNameError(Exception):
         super().__init__(str(error))
         self.error = error
         self.name = name
+
+
+def is_stopped(rows: Sequence[Row]) -> bool:
+    """Returns whether a report ends because the run was asked to stop."""
+    return bool(rows) and rows[-1].get("reason") in ("INTERRUPTED", "CANCELLED")
 
 
 def exit_codes_text() -> str:

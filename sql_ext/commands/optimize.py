@@ -11,7 +11,7 @@ import click
 from catalog.errors import UnknownNameError
 from sql_ext.commands.chosen_runner import runner_of
 from sql_ext.commands.declarations import declarations, declared
-from sql_ext.commands.exits import ExitCode
+from sql_ext.commands.exits import ExitCode, is_stopped
 from sql_ext.commands.options import progress_option
 from sql_ext.commands.output import OutputFormat, Row, say
 from sql_ext.commands.rows_command import rows_command
@@ -25,7 +25,7 @@ def outcome_of(rows: Sequence[Row]) -> ExitCode:
         rows: the report in order, with ``state`` and ``reason``.
     """
     states = [row["state"] for row in rows]
-    if rows and rows[-1]["reason"] in ("INTERRUPTED", "CANCELLED"):
+    if is_stopped(rows):
         return ExitCode.STOPPED
     # A conflict is planned again: only a conflict in the last row means that work remains.
     not_skipped = [state for state in states if state != "skipped"]

@@ -9,7 +9,7 @@ import click
 
 from procedures.declare.signature import DETAILS, Parameter, Signature
 from sql_ext.commands.chosen_runner import runner_of
-from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded
+from sql_ext.commands.exits import ExitCode, exit_codes_text, guarded, is_stopped
 from sql_ext.commands.log_source import check_paths
 from sql_ext.commands.options import (
     checked_name,
@@ -28,9 +28,9 @@ _TABLE, _TABLE_ARGUMENT = "table", "table_argument"
 TABLE_NAMES = {_TABLE: ("--table-location", "--table")}
 
 
-def done(_: Sequence[Row]) -> ExitCode:
-    """Returns the exit code of a command that succeeds unless it raises an error."""
-    return ExitCode.DONE
+def done(rows: Sequence[Row]) -> ExitCode:
+    """Returns the exit code of a command that succeeds unless it raises an error or is stopped."""
+    return ExitCode.STOPPED if is_stopped(rows) else ExitCode.DONE
 
 
 def rows_command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -90,12 +90,7 @@ class Runner:
         OptimizeSettings.of(checked)
         if checked["dry_run"] or is_small(checked["table"], session_settings.warehouse):
             session_settings = for_metadata(session_settings)
-        with (
-            session(session_settings) as spark,
-            as_one_line(spark),
-            application().runs.announcing_stops(_announce_stop),
-            on_signals(partial(_stop_runs, signal.SIGTERM), (signal.SIGTERM,)),
-        ):
+        with session(session_settings) as spark, as_one_line(spark), _stopped_between_groups():
             rows: list[Row] = [row.asDict() for row in OPTIMIZE.call(spark, checked, CLI).collect()]
             if tell is not None and (text := gain_text(rows, *_shares(spark, checked["table"], rows))):
                 tell(text)
@@ -117,7 +112,7 @@ class Runner:
         if procedure.name in _ON_METADATA:
             session_settings = for_metadata(session_settings)
         shown = nullcontext() if procedure.name in _WITH_BAR else waiting(f"{procedure.name} is running")
-        with session(session_settings) as spark, as_one_line(spark), shown:
+        with session(session_settings) as spark, as_one_line(spark), _stopped_between_groups(), shown:
             return [row.asDict() for row in procedure.call(spark, checked, CLI).collect()]
 
     def overview(self, name: str, session_settings: SessionSettings) -> Row:
@@ -316,6 +311,16 @@ def _announce(port: OpenPort) -> None:
     for note in port.notes:
         say(note)
     say(f"dashboard: {port.url}")
+
+
+@contextmanager
+def _stopped_between_groups() -> Iterator[None]:
+    """SIGTERM stops a run as SIGINT does, and both are announced."""
+    with (
+        application().runs.announcing_stops(_announce_stop),
+        on_signals(partial(_stop_runs, signal.SIGTERM), (signal.SIGTERM,)),
+    ):
+        yield
 
 
 def _announce_stop() -> None:

@@ -40,7 +40,7 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
     present = SparkSession.getActiveSession()
     if present is None:
         # The automatic service is only for long-lived applications.
-        with waiting("starting Spark"):
+        with waiting("starting Spark"), interrupted_afterwards():
             spark = new_session(
                 {**conf, SERVICE_ENABLED_KEY: "false"},
                 session_settings.log_level,
@@ -68,6 +68,34 @@ def session(session_settings: SessionSettings, later: Mapping[str, str] | None =
         for key in (key for key, value in before.items() if value is None):
             present.conf.unset(key)
         _set(present, {key: value for key, value in before.items() if value is not None})
+
+
+@contextmanager
+def interrupted_afterwards() -> Iterator[None]:
+    """Makes the first Ctrl-C take effect at the end of the block: a JVM that is being started would stay behind.
+
+    Raises:
+        KeyboardInterrupt: at the end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    asked: list[bool] = []
+
+    def note(_: int, __: FrameType | None) -> None:
+        asked.append(True)
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        # A session of Spark sets a handler of its own.
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
-from catalog.errors import FileSystemError, MissingPackageError, NotSupportedError, TableError
+from catalog.errors import FileSystemError, MissingPackageError, NotSupportedError, TableError, VersionError
 from catalog.locations import path_of_file_url
 from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.log_entries import LogEntry, Tags, entries_of_files
@@ -97,7 +97,8 @@ class DeltaFiles:
 
         Raises:
             MissingPackageError: deltalake is not installed.
-            TableError: there is no table, or no such version.
+            TableError: there is no table.
+            VersionError: there is no such version.
             NotSupportedError: the table has features that are not implemented, or a folder that deltalake would
                 confuse with another one.
         """
@@ -110,6 +111,10 @@ class DeltaFiles:
             _check_folder(location)
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
+            if version is not None:
+                newest = cls.of(location, None, storage_options).version
+                if version > newest:
+                    raise VersionError.missing(version, 0, newest) from None
             raise TableError.missing(location, causes_of(error)) from error
         found = cls(location, storage_options, table)
         found._check_features()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,7 +253,7 @@ def _empty_rows(rows: int) -> pa.RecordBatch:
 
 
 def scan(
-    path: str,
+    path: str | PathLike[str],
     fraction: float | None = None,
     where: str | None = None,
     columns: Sequence[str] | None = None,
@@ -267,7 +268,7 @@ def scan(
     the same sample and condition of the same version.
 
     Args:
-        path: path or URL of the table.
+        path: path or URL of the table, as text or a ``pathlib.Path``.
         fraction: of the rows, above 0, at most 1; all rows if None.
         where: condition on rows, see ``sql_ext.readers.row_conditions``.
         columns: names of the columns to return; all if None.
@@ -281,7 +282,8 @@ def scan(
     Raises:
         InvalidArgumentError: an argument is not accepted; the message names it.
         UnknownNameError: there is no such column.
-        TableError: there is no table, or no such version.
+        TableError: there is no table.
+        VersionError: there is no such version.
         NotSupportedError: the table needs Spark, or has no index although a sample is asked for.
         MissingPackageError: deltalake is not installed.
     """
@@ -289,6 +291,9 @@ def scan(
     _check_version(version)
     if columns is not None:
         _check_columns(columns)
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidArgumentError.of("path", str(path), "the path or URL of a table")
+    path = fspath(path)
     table = DeltaFiles.of(path, version, _checked_options(storage_options))
     names = tuple(table.columns.schema.names)
     if columns is not None:

@@ -3,7 +3,9 @@
 import base64
 import io
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,9 +34,10 @@ from sql_ext.commands.optimize import outcome_of
 from sql_ext.commands.options import option_of
 from sql_ext.commands.output import plain, table_text
 from sql_ext.commands.query_result import QueryResult
-from sql_ext.commands.rows_command import command_name, rows_command
+from sql_ext.commands.rows_command import command_name, done, rows_command
 from sql_ext.commands.runner import Runner
 from sql_ext.commands.session_settings import SessionSettings
+from sql_ext.commands.sessions import interrupted_afterwards
 from sql_ext.dashboard.address import DashboardAddress
 from sql_ext.installed_versions import installed_versions
 from sql_ext.server.metrics_address import MetricsAddress
@@ -746,3 +749,30 @@ def test_a_bar_is_drawn_where_someone_looks(shell, shown, monkeypatch):
     session = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: default))
     with Progress(session, "title") as progress:
         assert (progress._bar is not None) == shown
+
+
+def test_an_interrupt_waits_until_spark_has_started():
+    """A JVM that is being started would stay behind; the second one has its usual effect."""
+    begun = []
+
+    def start(interrupts):
+        with interrupted_afterwards():
+            for number in range(interrupts):
+                begun.append(number)
+                os.kill(os.getpid(), signal.SIGINT)
+            begun.append("started")
+
+    for interrupts, seen in ((0, ["started"]), (1, [0, "started"]), (2, [0, 1])):
+        begun.clear()
+        if interrupts:
+            with pytest.raises(KeyboardInterrupt):
+                start(interrupts)
+        else:
+            start(interrupts)
+        assert begun == seen
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_every_command_that_is_stopped_has_the_code_of_it():
+    assert done([]) == done([{"state": "committed"}]) == ExitCode.DONE
+    assert done([{"reason": None}, {"reason": "INTERRUPTED"}]) == done([{"reason": "CANCELLED"}]) == ExitCode.STOPPED

@@ -3,6 +3,7 @@
 import itertools
 import math
 import shutil
+from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from reader_tables import stored_tables
 from readers_fuzz import run
 
-from catalog.errors import FileSystemError, InvalidArgumentError, NotSupportedError, TableError
+from catalog.errors import FileSystemError, InvalidArgumentError, NotSupportedError, VersionError
 from sql_ext import readers
 
 INDEXED = ("indexed", "changed", "checkpointed", "widened")
@@ -87,8 +88,15 @@ def test_versions(tables):
     assert counts[:3] == [0, 24, 36]
     assert counts[-1] == len(tables["changed"].rows)
     assert readers.scan(path, where="l < 0 OR l >= 0 OR l IS NULL", version=2).to_table().num_rows == 36
-    with pytest.raises(TableError):
+    with pytest.raises(VersionError, match=f"versions from 0 to {newest} are accepted"):
         readers.scan(path, version=newest + 1)
+
+
+def test_a_path_is_a_text_or_a_path(tables):
+    path = tables["changed"].path
+    assert readers.scan(Path(path)).location == str(path)
+    with pytest.raises(InvalidArgumentError, match="path = 'None'"):
+        readers.scan(None)
 
 
 @pytest.mark.parametrize(
