@@ -77,10 +77,10 @@ def interrupted_afterwards() -> Iterator[None]:
     Raises:
         KeyboardInterrupt: at the end.
     """
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
     asked: list[bool] = []
 
     def note(_: int, __: FrameType | None) -> None:

@@ -751,26 +751,41 @@ def test_a_bar_is_drawn_where_someone_looks(shell, shown, monkeypatch):
         assert (progress._bar is not None) == shown
 
 
-def test_an_interrupt_waits_until_spark_has_started():
+@pytest.fixture
+def interrupts():
+    """Ctrl-C has its usual effect, although a shell lets programs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_waits_until_spark_has_started(interrupts):
     """A JVM that is being started would stay behind; the second one has its usual effect."""
     begun = []
 
-    def start(interrupts):
+    def start(count):
         with interrupted_afterwards():
-            for number in range(interrupts):
+            for number in range(count):
                 begun.append(number)
                 os.kill(os.getpid(), signal.SIGINT)
             begun.append("started")
 
-    for interrupts, seen in ((0, ["started"]), (1, [0, "started"]), (2, [0, 1])):
+    for count, seen in ((0, ["started"]), (1, [0, "started"]), (2, [0, 1])):
         begun.clear()
-        if interrupts:
+        if count:
             with pytest.raises(KeyboardInterrupt):
-                start(interrupts)
+                start(count)
         else:
-            start(interrupts)
+            start(count)
         assert begun == seen
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_that_is_ignored_stays_so(interrupts):
+    """As of a program that a shell has started in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interrupted_afterwards():
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_every_command_that_is_stopped_has_the_code_of_it():
