@@ -77,23 +77,12 @@ def interrupted_afterwards() -> Iterator[None]:
     Raises:
         KeyboardInterrupt: at the end.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         yield
         return
     asked: list[bool] = []
-
-    def note(_: int, __: FrameType | None) -> None:
-        asked.append(True)
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
-    try:
+    with on_signals(lambda: asked.append(True), (signal.SIGINT,)):
         yield
-    finally:
-        # A session of Spark sets a handler of its own.
-        if signal.getsignal(signal.SIGINT) is note:
-            signal.signal(signal.SIGINT, before)
     if asked:
         raise KeyboardInterrupt
 
@@ -121,4 +110,6 @@ def on_signals(act: Callable[[], object], numbers: Sequence[signal.Signals]) -> 
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # A session of Spark that was created meanwhile has set its own.
+            if signal.getsignal(number) is handle:
+                signal.signal(number, handler)

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -791,3 +792,29 @@ def test_an_interrupt_that_is_ignored_stays_so(interrupts):
 def test_every_command_that_is_stopped_has_the_code_of_it():
     assert done([]) == done([{"state": "committed"}]) == ExitCode.DONE
     assert done([{"reason": None}, {"reason": "INTERRUPTED"}]) == done([{"reason": "CANCELLED"}]) == ExitCode.STOPPED
+
+
+def test_sigterm_lets_the_groups_of_every_command_commit(monkeypatch):
+    """A run, here one of ``compact``, is asked to stop, and the process lives on."""
+    asked = []
+    run = SimpleNamespace(request_stop=lambda *what: asked.append(what))
+    runs = SimpleNamespace(announcing_stops=lambda _: nullcontext(), live=lambda: [run])
+
+    class Compact:
+        name, short = "compact", False
+
+        def checked(self, arguments):
+            return arguments
+
+        def call(self, *_):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return SimpleNamespace(collect=lambda: [Row(reason="INTERRUPTED")])
+
+    monkeypatch.setattr(runners, "application", lambda: SimpleNamespace(runs=runs))
+    monkeypatch.setattr(runners.registry, "procedure", lambda _: Compact())
+    monkeypatch.setattr(runners, "session", lambda _: nullcontext())
+    monkeypatch.setattr(runners, "as_one_line", lambda _: nullcontext())
+    before = signal.getsignal(signal.SIGTERM)
+    assert Runner().call(SimpleNamespace(name="compact"), {}, None) == [{"reason": "INTERRUPTED"}]
+    assert asked == [("INTERRUPTED", "interrupted")]
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -156,13 +156,16 @@ def test_texts_that_a_writer_has_not_padded_are_in_samples(spark, new_table, vec
         parts = [part.select("id") for part in table.data.randomSplit([0.05] * 20)]
         return sorted(row.id for row in functools.reduce(DataFrame.union, parts).collect())
 
+    def problems():
+        return sql_ext.call(spark, "check", table=table.name, deep=True).where("severity = 'error'").collect()
+
     assert sampled() == list(range(8))
     table.sql("UPDATE {t} SET id = id + 100 WHERE id = 3")
     table.sql("DELETE FROM {t} WHERE id = 6")
-    checked = sql_ext.call(spark, "check", table=table.name, deep=True)
-    assert not checked.where("severity = 'error'").collect()
+    assert not problems()
     table.optimize()
     assert sampled() == [0, 1, 2, 4, 5, 7, 103]
+    assert not problems()
 
 
 def test_mistakes_of_another_engine_are_told_and_can_be_removed(spark, new_table):
