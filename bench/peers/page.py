@@ -38,7 +38,10 @@ MEASURES = {
     "requests": "requests",
     "planning": "planning",
     "cpu_seconds": "CPU",
+    "task_seconds": "tasks",
+    "seconds": "time",
 }
+HEADS = {"bytes_read": "MB", "requests": "requests"}
 LOSS = 1.05
 FEWEST_TURNS = 10
 # Tables that compare workloads have this budget only.
@@ -46,8 +49,15 @@ BUDGET = "2"
 
 
 def total(queries: Mapping[str, Mapping[str, Any]], measure: str) -> float:
-    """A measure, summed over the queries of a measurement; NaN for times if none were taken."""
-    return float(sum(query.get(measure, math.nan) for query in queries.values()))
+    """A measure, summed over the queries of a measurement; NaN for times if none, or too few, were taken."""
+    return float(sum(_cost(query, measure) for query in queries.values()))
+
+
+def _cost(query: Mapping[str, Any], measure: str) -> float:
+    if measure == "seconds":
+        turns = query["seconds"]
+        return statistics.median(turns) if len(turns) >= FEWEST_TURNS else math.nan
+    return float(query.get(measure, math.nan))
 
 
 def losses(figures: Mapping[str, Any]) -> str:
@@ -140,12 +150,12 @@ def _workload(systems: Mapping[str, Any]) -> str:
             raise SystemExit(f"{system} gave wrong answers: {wrong}")
     timed = {name for name in shown if not math.isnan(total(systems[name]["queries"][measured[0]], "planning"))}
     is_timed = "use" in timed
-    heads = ("MB", "requests", *(("planning, s", "CPU, s") if is_timed else ()))
+    costs = [each for each in MEASURES if not math.isnan(total(systems["use"]["queries"][measured[0]], each))]
+    heads = [HEADS.get(each, f"{MEASURES[each]}, s") for each in costs]
     lines = [row("measured", "system", *heads), row(*["---"] * (len(heads) + 2))]
     for name, system in product(measured, shown):
         queries = systems[system]["queries"][name]
-        cells = [_show(measure, total(queries, measure), unit=False) for measure in MEASURES]
-        lines.append(row(name, NAMES[system], *cells[: len(heads)]))
+        lines.append(row(name, NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs)))
     heads = (
         *(("CPU of the layout, s",) if is_timed else ()),
         "MB written by the history",

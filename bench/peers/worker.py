@@ -89,8 +89,13 @@ class Run:
         }
 
     def _task_seconds(self) -> float:
+        executor = self.jvm.org.apache.spark.executor.Executor
+        if (source := executor.executorSourceLocalModeOnly()) is not None:
+            return float(source.METRIC_RUN_TIME().getCount()) / 1e3
+        # Only of other processes than the driver: there, Spark returns the time since its start.
         executors = self.spark.sparkContext._jsc.sc().statusStore().executorList(False)
-        return sum(executors.apply(number).totalDuration() for number in range(executors.size())) / 1e3
+        listed = [executors.apply(number) for number in range(executors.size())]
+        return float(sum(each.totalDuration() for each in listed if each.id() != "driver")) / 1e3
 
     @property
     def jvm(self) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from peers import main, page  # noqa: E402
 from peers.answers import is_same, texts_of  # noqa: E402
 from peers.object_store import CountingStore  # noqa: E402
 from peers.summary import summary_of  # noqa: E402
+from peers.systems import SYSTEMS  # noqa: E402
+from peers.worker import Run  # noqa: E402
 from peers.workload import load  # noqa: E402
 from peers.workloads import customers, page_views, persons, sensors  # noqa: E402
 
@@ -86,8 +89,13 @@ def test_times_need_ten_turns():
     turns = [1.0] * 10
     figures = {"tpch 1 4 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
     assert "| plain Delta | bulk | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
+    assert "| bulk | USE | 0.0 | 1 | 0.1 | 0.1 | 1.0 |" in page.workloads(figures)
+    assert "time |" not in page.losses(figures)
+    figures["tpch 1 4 2"]["delta"] = _run(seconds=[0.5] * 10)
+    assert "| time | 1.0 s | 0.5 s (plain Delta) | 2.00 |" in page.losses(figures)
     figures["tpch 1 4 2"]["use"] = _run(seconds=turns[:9])
-    assert "2.00 to 2.00" not in page.workloads(figures)
+    assert "0.50 to 0.50" not in page.workloads(figures)
+    assert "time |" not in page.losses(figures)
 
 
 def test_an_overview_is_relative_to_use():
@@ -147,6 +155,15 @@ def test_answers_may_differ_in_order_and_rounding_only():
     assert not is_same(rows[:1], texts_of(rows))
     assert not is_same([(1, "a", None), (3, "b", True)], texts_of(rows))
     assert not is_same([(1, "a", 0), (2, "b", True)], texts_of(rows))
+
+
+def test_the_time_of_tasks_is_not_that_of_the_session(spark):
+    run = Run(spark, SYSTEMS["use"], None)
+    before = run._task_seconds()
+    time.sleep(0.2)
+    assert run._task_seconds() == before
+    spark.range(2_000_000).selectExpr("sum(sin(id))").collect()
+    assert run._task_seconds() > before
 
 
 def test_the_file_system_counts_what_a_store_would_be_asked(spark, tmp_path):
