@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import NotAttachedError, NotSupportedError, UseError
 from catalog.jvm.session import has_jvm
 from procedures.calls.registry import procedures
+from procedures.declare.signature import with_plain_numbers
 
 # Conditions of Spark 4.2, 4.1 and 4.0 for `use.<name>` without a catalog `use`. With it, USE raises its own error.
 _NO_CATALOG = ("UNRESOLVED_ROUTINE", "MISSING_CATALOG_ABILITY.PROCEDURES", "_LEGACY_ERROR_TEMP_1184")
@@ -78,7 +79,8 @@ def call_statement(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[s
             return f"CAST(array({', '.join(map(marker, value))}) AS ARRAY<{item}>)"
         return marker(value)
 
-    arguments_sql = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in arguments.items())
+    plain = {key: with_plain_numbers(value) for key, value in arguments.items()}
+    arguments_sql = ", ".join(f"{_quoted(key)} => {expression(value)}" for key, value in plain.items())
     return f"CALL use.{_quoted(name)}({arguments_sql})", values
 
 

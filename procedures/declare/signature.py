@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
@@ -41,6 +42,13 @@ def _fits(value: Any, declared: str) -> bool:
     if isinstance(value, (float, Decimal)):  # 0.5 is a decimal in SQL
         return declared == "DOUBLE"
     return declared == "STRING" and isinstance(value, str)
+
+
+def with_plain_numbers(value: Any) -> Any:
+    """Returns a value whose whole numbers of other libraries, such as NumPy's from a row of pandas, are Python's."""
+    if isinstance(value, (list, tuple)):
+        return [with_plain_numbers(item) for item in value]
+    return int(value) if isinstance(value, Integral) and not isinstance(value, int) else value
 
 
 def expected(declared: str, verb: str = "expected") -> str:
@@ -124,6 +132,7 @@ class Parameter:
             if self.required:
                 raise InvalidArgumentError.of(self.name, None, expected(self.type, "required"))
             return self.default
+        value = with_plain_numbers(value)
         if self.accepts and isinstance(value, self.accepts) and not isinstance(value, bool):
             return value
         if not _fits(value, self.type):

@@ -149,6 +149,14 @@ def test_output_that_cannot_be_written():
     assert end("> /dev/full") == (1, "use-spark: standard output: No space left on device\n")
 
 
+def test_a_connection_that_ends_leaves_no_stack():
+    """Py4J logs to the root logger when the JVM of a command ends."""
+    logged = "logging.exception('Exception while sending command.'), logging.error('another')"
+    command = f"import logging; from sql_ext.commands import command_line as c; c._run = lambda: ({logged}); c.main()"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "ERROR:root:another\n")
+
+
 def test_a_relative_path_in_a_folder_that_is_gone(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import timezone
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql.types import StructType
 from tables import NUMBERS, numbers
@@ -137,6 +138,7 @@ def test_rows_have_the_columns_of_the_result(spark, kind, method, procedure, giv
         ({"n": 1, "l": ["'", "ü"]}, "", {"v0": 1, "v1": "'", "v2": "ü"}),
         ({"m": {"k'": ":v9"}}, "CALL use.`vacuum`(`m` => CAST(map(:v0, :v1) AS MAP<STRING, STRING>))", None),
         ({"l": [3, 4]}, "CALL use.`vacuum`(`l` => CAST(array(:v0, :v1) AS ARRAY<BIGINT>))", {"v0": 3, "v1": 4}),
+        ({"l": [np.int64(3)]}, "CALL use.`vacuum`(`l` => CAST(array(:v0) AS ARRAY<BIGINT>))", {"v0": 3}),
         ({"l": []}, "CALL use.`vacuum`(`l` => CAST(array() AS ARRAY<STRING>))", {}),
     ],
 )

@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from catalog.errors import InvalidArgumentError, UnknownNameError
@@ -31,6 +32,16 @@ def test_ranges_and_words(parameter, accepted, refused, text):
 def test_numbers_that_no_double_is(value):
     with pytest.raises(InvalidArgumentError, match=r"x = .* is not accepted"):
         Parameter("x", "DOUBLE", "X.", least=0.5, most=0.9).check(value)
+
+
+def test_whole_numbers_of_numpy_are_those_of_python():
+    """They come from a row of pandas."""
+    number = Parameter("n", "INT", "N.", least=1).check(np.int64(5))
+    numbers = Parameter("v", "ARRAY<BIGINT>", "V.").check([np.int32(1), 2])
+    assert (number, numbers) == (5, [1, 2])
+    assert {type(n) for n in [number, *numbers]} == {int}
+    with pytest.raises(InvalidArgumentError, match="n = 0 is not accepted: a whole number of at least 1"):
+        Parameter("n", "INT", "N.", least=1).check(np.int64(0))
 
 
 def test_a_default_may_be_out_of_range():
