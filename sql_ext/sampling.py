@@ -7,15 +7,15 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import InvalidArgumentError, NotAttachedError, NotSupportedError
+from catalog.errors import NotAttachedError, NotSupportedError
 from catalog.jvm.java_errors import as_one_line
 from catalog.jvm.query_trees import sample_between
 from catalog.jvm.read_report import planned_reads
-from otree.weight import bounds_of_draw, draws_of
 from procedures.calls.approximate import APPROXIMATE, request_of
 from procedures.insight.approximation.answer import Answer
 from procedures.insight.approximation.answer_rows import ApproximateRow
 from sql_ext.attachment import call
+from sql_ext.draws import checked_bounds
 from sql_ext.facade.rows import typed_rows
 from sql_ext.remote_calls import is_client
 
@@ -37,14 +37,7 @@ def sample(data: DataFrame, fraction: float, *, draw: int = 1) -> DataFrame:
         NotSupportedError: Spark would take the sample itself, so that draws might share rows; or the session is a Spark
             Connect client.
     """
-    if not _is_number(fraction) or not 0.0 < fraction <= 1.0:
-        raise InvalidArgumentError.of("fraction", str(fraction), "a number above 0, up to 1")
-    draws = draws_of(fraction)
-    if not _is_number(draw) or draw not in range(1, draws + 1):
-        raise InvalidArgumentError.of(
-            "draw", str(draw), f"a whole number from 1 to {draws} for a fraction of {fraction:g}"
-        )
-    lower, upper = bounds_of_draw(fraction, draw)
+    lower, upper = checked_bounds(fraction, draw)
     if is_client(data.sparkSession):
         raise NotSupportedError("sample needs the driver's own SparkSession, not a Spark Connect client.")
     found = sample_between(data, lower, upper)
@@ -53,10 +46,6 @@ def sample(data: DataFrame, fraction: float, *, draw: int = 1) -> DataFrame:
             f"Spark would take this sample itself ({refused.reason}: {refused.detail}), so that draws might share rows."
         )
     return found
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def tolerance(

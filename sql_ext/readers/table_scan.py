@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from catalog.errors import InvalidArgumentError, MissingPackageError, NotSupport
 from catalog.predicates.conditions import AllOf, Comparison, leaves
 from catalog.predicates.index_conditions import IndexCondition, RowHash
 from catalog.pruning.read_planning import plan_read, plan_sample
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, bounds_of_draw, draws_of
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from sql_ext.draws import checked_bounds
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
@@ -294,7 +296,7 @@ def scan(
     if not isinstance(path, (str, PathLike)):
         raise InvalidArgumentError.of("path", str(path), "the path or URL of a table")
     path = fspath(path)
-    table = DeltaFiles.of(path, version, _checked_options(storage_options))
+    table = DeltaFiles.of(path, None if version is None else int(version), _checked_options(storage_options))
     names = tuple(table.columns.schema.names)
     if columns is not None:
         names = tuple(table.columns.find([name]).path[0] for name in columns)
@@ -325,17 +327,11 @@ def _bounds(fraction: float | None, draw: int) -> tuple[float, float] | None:
         if draw != 1:
             raise InvalidArgumentError.of("draw", str(draw), "nothing without a fraction")
         return None
-    if not _is_number(fraction) or not 0.0 < fraction <= 1.0:
-        raise InvalidArgumentError.of("fraction", str(fraction), "a number above 0, up to 1")
-    draws = draws_of(fraction)
-    if not _is_number(draw) or draw not in range(1, draws + 1):
-        accepted = f"a whole number from 1 to {draws} for a fraction of {fraction:g}"
-        raise InvalidArgumentError.of("draw", str(draw), accepted)
-    return bounds_of_draw(fraction, draw)
+    return checked_bounds(fraction, draw)
 
 
 def _check_version(version: Any) -> None:
-    is_whole = isinstance(version, int) and not isinstance(version, bool)
+    is_whole = isinstance(version, Integral) and not isinstance(version, bool)
     if version is not None and not (is_whole and 0 <= version <= _LAST_VERSION):
         raise InvalidArgumentError.of("version", version, "the number of a version, 0 or more")
 
@@ -353,10 +349,6 @@ def _checked_options(options: Any) -> Mapping[str, str]:
         # Values may be secrets.
         raise InvalidArgumentError.of("storage_options", type(options).__name__, "a dict of texts by texts")
     return options
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:

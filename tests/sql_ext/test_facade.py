@@ -1,9 +1,11 @@
 """``sql_ext.table``: names and answers as in SQL, refusals typed, and nothing that goes stale."""
 
+import copy
 import inspect
 from dataclasses import fields
 from datetime import timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -250,6 +252,14 @@ def test_a_session_that_is_not_attached(spark, indexed):
             assert (refused.value.code, refused.value.sql_state) == ("USE_NOT_ATTACHED", "55000")
     finally:
         sql_ext.attach(spark)
+
+
+def test_a_session_that_has_ended_is_not_attached(spark):
+    ended = copy.copy(spark)
+    ended._sc = SimpleNamespace(_jsc=None)
+    with pytest.raises(sql_ext.UseError, match="The session has ended") as refused:
+        sql_ext.attach(ended)
+    assert refused.value.code == "USE_NOT_ATTACHED"
 
 
 def test_a_server_without_our_catalogs(spark):

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import deltalake
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -87,6 +88,7 @@ def test_versions(tables):
     # Created, two files, indexed, rows deleted, columns changed, a file, and rows deleted again.
     assert counts[:3] == [0, 24, 36]
     assert counts[-1] == len(tables["changed"].rows)
+    assert readers.scan(path, version=np.int64(newest)).version == newest
     assert readers.scan(path, where="l < 0 OR l >= 0 OR l IS NULL", version=2).to_table().num_rows == 36
     with pytest.raises(VersionError, match=f"versions from 0 to {newest} are accepted"):
         readers.scan(path, version=newest + 1)

@@ -12,6 +12,7 @@ from tables import NUMBERS, create, numbers
 import sql_ext
 from otree.cube import CubeId
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
+from procedures.insight.checking import placement as placing
 from procedures.insight.checking import rows as reading
 from procedures.insight.checking.metadata import cube_pattern
 from procedures.layout import index_columns
@@ -167,6 +168,23 @@ def test_what_only_the_rows_show(table):
     assert {f.path for f in table.files if f.revision == 0} > {moved.path, shifted.path, raised.path}
     assert [r.check for r in check(table, deep=True) if r.severity == "error"] == []
     assert table.checksum() == before
+
+
+@pytest.mark.slow
+def test_files_with_cubes_too_deep_to_be_checked_are_named_and_the_others_read(table, monkeypatch):
+    monkeypatch.setattr(placing, "CELL_BITS", 2)
+    indexed = [f for f in table.files if f.revision == 1]
+    deep = {f.path for f in indexed if any(len(b.cube_id) > 1 for b in f.blocks)}
+    read = next(f for f in indexed if f.path not in deep and not f.deletion_vector)
+
+    def move_a_row(found):
+        found[0]["elementCount"] -= 1
+        found[-1]["elementCount"] += 1
+
+    assert deep
+    tamper(table, {read.path: blocks(move_a_row)})
+    found = {(r.path, r.check) for r in check(table, deep=True) if r.path and r.revision_id == 1}
+    assert found == {(path, "ROWS_NOT_CHECKED") for path in deep} | {(read.path, "BLOCK_COUNT")}
 
 
 @pytest.mark.slow
