@@ -17,7 +17,7 @@ from catalog.jvm.indexed_rows import IndexedRows
 from catalog.jvm.java_errors import as_one_line, java_error, known_error
 from catalog.jvm.java_time import python_time
 from catalog.jvm.kept_rows import KeptRows
-from catalog.jvm.python_handler import Refusal
+from catalog.jvm.python_handler import AskingSession, Refusal
 from catalog.predicates.index_conditions import condition_of_json
 from catalog.properties.foreign_properties import FOREIGN_PROPERTIES, foreign_warning
 from catalog.properties.inherited import InheritedProperties
@@ -98,19 +98,19 @@ def declarations() -> str:
     )
 
 
-def answer(operation: str, spark: SparkSession, arguments: Mapping[str, Any]) -> Any:
+def answer(operation: str, session: AskingSession, arguments: Mapping[str, Any]) -> Any:
     """Answers one request of the shim; errors become values, so that SQL clients see one line and no stack.
 
     Args:
         operation: see ``bridge_operations``.
-        spark: the session of the request.
+        session: makes the session of the request.
         arguments: by name.
 
     Returns:
         A DataFrame, a text, None, a ``Refusal``, or the JVM exception that caused the failure.
     """
     try:
-        return _HANDLERS[operation](spark, OPERATIONS[operation].parse(arguments))
+        return _HANDLERS[operation](session, OPERATIONS[operation].parse(arguments))
     except Exception as error:  # the JVM must get an answer, whatever happened
         origin = None if isinstance(error, UseError) else java_error(error)
         if origin is not None:
@@ -121,7 +121,7 @@ def answer(operation: str, spark: SparkSession, arguments: Mapping[str, Any]) ->
         return Refusal(known.code, known.sql_state, known.message)
 
 
-_HANDLERS: dict[str, Callable[[SparkSession, Any], _Answer]] = {}
+_HANDLERS: dict[str, Callable[[AskingSession, Any], _Answer]] = {}
 
 
 def _answers(
@@ -130,7 +130,17 @@ def _answers(
     """Registers a function as the answer to an operation."""
 
     def register(function: Callable[[SparkSession, _A], _Answer]) -> Callable[[SparkSession, _A], _Answer]:
-        _HANDLERS[kind.operation] = function
+        _HANDLERS[kind.operation] = lambda session, request: function(session(), request)
+        return function
+
+    return register
+
+
+def _answers_without_session(kind: type[_A]) -> Callable[[Callable[[_A], _Answer]], Callable[[_A], _Answer]]:
+    """Registers a function that needs no session, as for the operations of which a query makes many."""
+
+    def register(function: Callable[[_A], _Answer]) -> Callable[[_A], _Answer]:
+        _HANDLERS[kind.operation] = lambda _, request: function(request)
         return function
 
     return register
@@ -142,8 +152,8 @@ def _call(spark: SparkSession, request: CallProcedure) -> DataFrame:
     return procedure(request.name).call(spark, arguments)
 
 
-@_answers(UnknownProcedure)
-def _unknown_procedure(_: SparkSession, request: UnknownProcedure) -> None:
+@_answers_without_session(UnknownProcedure)
+def _unknown_procedure(request: UnknownProcedure) -> None:
     procedure(request.name)
 
 
@@ -197,16 +207,16 @@ def _plan_sample(spark: SparkSession, request: PlanSample) -> str:
     return plan_sample(request.configuration, request.lower, request.upper)
 
 
-@_answers(PlanRead)
-def _plan_read(spark: SparkSession, request: PlanRead) -> str | None:
-    if not PRUNING_ENABLED.of_conf_or_default(spark.conf.get):
+@_answers_without_session(PlanRead)
+def _plan_read(request: PlanRead) -> str | None:
+    if not PRUNING_ENABLED.of_conf_or_default(request.settings.get):
         return None
     return plan_read(request.configuration, condition_of_json(request.conditions))
 
 
-@_answers(KeyLimitsOf)
-def _key_limits(spark: SparkSession, _: KeyLimitsOf) -> str:
-    return KeyLimits.of(spark.conf.get).json
+@_answers_without_session(KeyLimitsOf)
+def _key_limits(request: KeyLimitsOf) -> str:
+    return KeyLimits.of(request.settings.get).json
 
 
 @_answers(PlanKeyJob)
@@ -216,14 +226,14 @@ def _plan_key_job(spark: SparkSession, request: PlanKeyJob) -> str | None:
     return None if refused is None else refused.value
 
 
-@_answers(CheckSetting)
-def _check_setting(_: SparkSession, request: CheckSetting) -> None:
+@_answers_without_session(CheckSetting)
+def _check_setting(request: CheckSetting) -> None:
     (setting,) = (setting for setting in SESSION_SETTINGS if setting.name == request.name)
     setting.parse(request.value)
 
 
-@_answers(CheckMetadata)
-def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
+@_answers_without_session(CheckMetadata)
+def _check_metadata(request: CheckMetadata) -> str:
     entries = checked_change(request.before, request.after, InheritedProperties(**request.inherited))
     warning = foreign_warning(request.before.configuration, request.after.configuration)
     if warning is not None:
@@ -231,23 +241,23 @@ def _check_metadata(_: SparkSession, request: CheckMetadata) -> str:
     return json.dumps(entries)
 
 
-@_answers(CheckDatabase)
-def _check_database(_: SparkSession, request: CheckDatabase) -> None:
+@_answers_without_session(CheckDatabase)
+def _check_database(request: CheckDatabase) -> None:
     check_defaults(request.properties)
 
 
-@_answers(CheckOtherFormat)
-def _check_other_format(_: SparkSession, request: CheckOtherFormat) -> None:
+@_answers_without_session(CheckOtherFormat)
+def _check_other_format(request: CheckOtherFormat) -> None:
     check_other_format(request.table, request.provider, request.properties)
 
 
-@_answers(CheckOptions)
-def _check_options(_: SparkSession, request: CheckOptions) -> None:
+@_answers_without_session(CheckOptions)
+def _check_options(request: CheckOptions) -> None:
     check_options(request.options, request.others, request.of_delta)
 
 
-@_answers(IndexSettings)
-def _index_settings(_: SparkSession, request: IndexSettings) -> str:
+@_answers_without_session(IndexSettings)
+def _index_settings(request: IndexSettings) -> str:
     settings = index_settings(
         request.options,
         request.configuration,
@@ -269,13 +279,13 @@ def _write_kept_rows(spark: SparkSession, request: WriteKeptRows) -> str | None:
     return write_kept_rows(KeptRows(spark, request.write), application())
 
 
-@_answers(WriteCommitted)
-def _write_committed(_: SparkSession, request: WriteCommitted) -> None:
+@_answers_without_session(WriteCommitted)
+def _write_committed(request: WriteCommitted) -> None:
     application().trees.committed(request.write, request.version)
 
 
-@_answers(CatalogChanged)
-def _catalog_changed(_: SparkSession, request: CatalogChanged) -> None:
+@_answers_without_session(CatalogChanged)
+def _catalog_changed(request: CatalogChanged) -> None:
     application().services.notify(CatalogChange(request.kind, request.name, request.location, request.before))
 
 

@@ -142,18 +142,25 @@ class PlanRead(Arguments):
     Attributes:
         configuration: properties of the table, as JSON.
         conditions: the filters, as a JSON tree.
+        settings: of the session, as far as they are set.
     """
 
     operation: ClassVar[str] = "plan_read"
     configuration: Text
     conditions: Text
+    settings: JsonMap
 
 
 @dataclass(frozen=True)
 class KeyLimitsOf(Arguments):
-    """Return the limits of what keys of joins and of MERGE may cost in the session."""
+    """Return the limits of what keys of joins and of MERGE may cost in the session.
+
+    Attributes:
+        settings: of the session, as far as they are set.
+    """
 
     operation: ClassVar[str] = "key_limits"
+    settings: JsonMap
 
 
 @dataclass(frozen=True)

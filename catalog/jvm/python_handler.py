@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from py4j.java_collections import JavaList, JavaMap
 from pyspark import SparkContext
@@ -12,6 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import UseError
 from catalog.jvm.java_values import JavaValue, java_data, java_map
+
+# Making the session of a request takes requests to the JVM of its own, and planning needs none.
+AskingSession: TypeAlias = Callable[[], SparkSession]
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,9 @@ class PythonHandler:
     """Implements the shim's ``PythonHandler`` over Py4J.
 
     Args:
-        answer: gets the operation, the session that asks, and the arguments by name, with Java collections as Python
-            ones. Returns a DataFrame, a text, None, a refusal, or an exception of the JVM, which the shim throws as
-            it is. It must not raise: an exception would cross the border with the stack of Py4J.
+        answer: gets the operation, what makes the session that asks, and the arguments by name, with Java collections
+            as Python ones. Returns a DataFrame, a text, None, a refusal, or an exception of the JVM, which the shim
+            throws as it is. It must not raise: an exception would cross the border with the stack of Py4J.
     """
 
     class Java:
@@ -44,18 +49,22 @@ class PythonHandler:
         implements = ("io.usespark.PythonHandler",)
 
     def __init__(
-        self, answer: Callable[[str, SparkSession, Mapping[str, Any]], DataFrame | str | Refusal | JavaValue]
+        self, answer: Callable[[str, AskingSession, Mapping[str, Any]], DataFrame | str | Refusal | JavaValue]
     ) -> None:
         self._answer = answer
 
-    def handle(self, operation: str, java_session: JavaValue, arguments: JavaValue) -> JavaValue:
+    def handle(self, operation: str, java_session: JavaValue, arguments: str, objects: JavaValue) -> JavaValue:
         """Answers one call; see the Java interface."""
-        spark = SparkSession(_context(), java_session)
-        answer = self._answer(operation, spark, _to_python(arguments))
+        session = partial(_session, java_session)
+        answer = self._answer(operation, session, json.loads(arguments) | _to_python(objects or {}))
         if isinstance(answer, Refusal):
             fields = {"condition": answer.condition, "sqlState": answer.sql_state, "message": answer.message}
-            return java_map(spark, fields)
+            return java_map(session(), fields)
         return java_data(answer) if isinstance(answer, DataFrame) else answer
+
+
+def _session(java_session: JavaValue) -> SparkSession:
+    return SparkSession(_context(), java_session)
 
 
 def _context() -> SparkContext:

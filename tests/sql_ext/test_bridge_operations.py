@@ -27,8 +27,8 @@ VALUES = {
     "check_virtual_table": {"table": "t", "name": "cubez"},
     "check_version": {"location": "file:/t", "version": 3},
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
-    "plan_read": {"configuration": "{}", "conditions": "[]"},
-    "key_limits": {},
+    "plan_read": {"configuration": "{}", "conditions": "[]", "settings": "{}"},
+    "key_limits": {"settings": '{"spark.qbeast.use.joins.keys": "7"}'},
     "check_setting": {"name": "spark.qbeast.use.joins.keys", "value": "7"},
     "plan_key_job": {"scan_bytes": 1 << 40, "side_bytes": 5, "one_key_share": 1},
     "check_metadata": {

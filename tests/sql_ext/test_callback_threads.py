@@ -4,6 +4,7 @@ the threads that they leave."""
 import threading
 
 import pytest
+from py4j.java_gateway import JavaObject
 from tables import NUMBERS, numbers
 
 import sql_ext
@@ -52,6 +53,13 @@ def test_threads_are_used_again(spark, threads, told):
         threads.sql(spark._jsparkSession, "CALL use.seen()")
     assert len({s["jvm"] for s in told}) <= 2
     assert len({s["python"] for s in told}) <= 2
+
+
+def test_long_questions_do_not_wait_for_acknowledgements(spark, told):
+    # Py4J writes 8 KiB at a time; by default, the second part waits until the first is acknowledged, 40 ms later.
+    spark.sql("CALL use.seen()").collect()
+    client = JavaObject("GATEWAY_SERVER", spark.sparkContext._gateway._gateway_client).getCallbackClient()
+    assert client.getPerThreadConnection().getSocket().getTcpNoDelay()
 
 
 def test_a_thread_that_serves_python_asks_itself(spark, told):

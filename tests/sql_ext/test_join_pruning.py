@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from compared_queries import compared, scan_of
 from deltalake import write_deltalake
+from spark_jobs import jobs_started
 from tables import PlainReads
 
 import sql_ext
@@ -221,6 +222,24 @@ def test_a_reason_says_why_nothing_was_skipped(spark, sales, dates, query, reaso
     scan = scan_of(compared(spark, query.format(s=sales.name, d=dates.name)), sales)
     assert scan.joined_files == scan.kept_files == len(sales.files)
     assert reason in {join.reason for join in scan.joins}
+
+
+def test_keys_that_skip_no_file_start_no_job(spark, sales, plain, dates, set_conf):
+    set_conf("spark.qbeast.use.joins.bytes", "1GB")
+    for table in (sales, plain):
+        # Delta selects the files of a scan anew, in a job, if there was a correlated subquery among its filters.
+        query = (
+            f"SELECT count(*) FROM {table.name} s JOIN {dates.name} d USING (day) "
+            f"WHERE EXISTS (SELECT 1 FROM {dates.name} e WHERE e.day = s.day)"
+        )
+        spark.sql(query).collect()  # the first one may load the state of the table
+        jobs = []
+        for enabled in ("true", "false"):
+            set_conf("spark.qbeast.use.joins.enabled", enabled)
+            before = jobs_started(spark)
+            spark.sql(query).collect()
+            jobs.append(jobs_started(spark) - before)
+        assert jobs[0] == jobs[1]
 
 
 def test_settings_switch_it_off_and_limit_it(spark, sales, plain, dates, set_conf):

@@ -297,6 +297,14 @@ def test_switched_off(corners, set_conf):
     assert not read_report(corners.data.where("a < 150 AND b < 15")).scans[0].pruned
 
 
+@pytest.mark.parametrize("condition", ["a > -1000000", "a > 500"])
+def test_each_scan_asks_once(corners, monkeypatch, condition):
+    asked, plan = [], bridge.plan_read
+    monkeypatch.setattr(bridge, "plan_read", lambda *scan: asked.append(scan) or plan(*scan))
+    corners.data.where(condition).where("length(s) > 1").select("b").collect()
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("operation", ["plan_read", "plan_sample"])
 def test_an_error_while_planning_falls_back(corners, monkeypatch, operation):
     def broken(*arguments):

@@ -34,8 +34,8 @@ public final class Bridge {
   }
 
   /** Asks the handler; see {@link PythonHandler#handle}. */
-  Object ask(String operation, SparkSession session, Map<String, Object> arguments) {
-    return handler.handle(operation, session, arguments);
+  Object ask(String operation, SparkSession session, String arguments, Map<String, Object> objects) {
+    return handler.handle(operation, session, arguments, objects);
   }
 
   /** Takes the procedures, virtual tables and settings that Python serves, as JSON. */

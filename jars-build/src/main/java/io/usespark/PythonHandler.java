@@ -10,9 +10,10 @@ public interface PythonHandler {
    *
    * @param operation what is asked, e.g. {@code call} or {@code plan_read}
    * @param session the session that asks
-   * @param arguments names and values, of types that Py4J carries
+   * @param arguments a JSON object of names and values: each object that Py4J carries instead costs requests of its own
+   * @param objects the other arguments, of types that Py4J carries; null if there is none
    * @return a Dataset, a String or null; a Throwable to be thrown as it is; or a {@code Map} with the keys
    *     {@code condition}, {@code sqlState} and {@code message}, which becomes an AnalysisException
    */
-  Object handle(String operation, SparkSession session, Map<String, Object> arguments);
+  Object handle(String operation, SparkSession session, String arguments, Map<String, Object> objects);
 }

@@ -4,6 +4,7 @@ import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.types.StructType
@@ -11,6 +12,7 @@ import org.apache.spark.sql.usespark.CallbackThreads
 
 /** Calls the Python handler and converts its results, including errors, for the JVM. */
 object Python {
+  private val mapper = new ObjectMapper()
 
   def attached: Boolean = Bridge.handler() != null
 
@@ -45,15 +47,24 @@ object Python {
       take: AnyRef => T
   ): T = {
     if (!attached) throw UseException.notAttached
-    val values = new ju.HashMap[String, Object]()
-    arguments.foreach { case (name, value) => values.put(name, value.asInstanceOf[Object]) }
-    operation.check(values.keySet)
-    CallbackThreads.run(session)(Bridge.instance().ask(operation.toString, session, values)) {
+    operation.check(arguments.keySet.asJava)
+    val (plain, others) = arguments.partition { case (_, value) => isPlain(value) }
+    val json = mapper.writeValueAsString(plain.asJava)
+    val objects =
+      if (others.isEmpty) null else new ju.HashMap[String, Object](others.asInstanceOf[Map[String, Object]].asJava)
+    CallbackThreads.run(session)(Bridge.instance().ask(operation.toString, session, json, objects)) {
       case error: Throwable => throw error
       case error: ju.Map[_, _] =>
         val text = error.asScala.map { case (k, v) => String.valueOf(k) -> String.valueOf(v) }
         throw new UseException(text("condition"), text("sqlState"), text("message"))
       case answer => take(answer)
     }
+  }
+
+  /** Whether JSON has the value. */
+  private def isPlain(value: Any): Boolean = value match {
+    case _: String | _: Boolean | _: Int | _: Long => true
+    case number: Double => !number.isNaN && !number.isInfinite
+    case _ => false
   }
 }

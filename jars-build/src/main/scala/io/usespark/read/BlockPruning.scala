@@ -3,9 +3,11 @@ package io.usespark
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.stats.{DeltaScan, PreparedDeltaFileIndex}
+import org.apache.spark.sql.usespark.SessionSettings
 
 /** Weights [first, last] and a closed box of coordinates. */
 final case class Box(firstWeight: Int, lastWeight: Int, lower: Seq[Double], upper: Seq[Double]) {
@@ -64,6 +66,18 @@ final case class BlockPruning(revisions: Map[String, BlockQuery]) {
 }
 
 object BlockPruning {
+  private val mapper = new ObjectMapper()
+
+  /** What Python says of the conditions of a scan; None if they skip no file. */
+  def of(session: SparkSession, configuration: Map[String, String], conditions: String): Option[BlockPruning] = {
+    val question = Map(
+      "configuration" -> IndexedRelation.json(configuration),
+      "conditions" -> conditions,
+      "settings" -> SessionSettings.json(session)
+    )
+    Python.text(Operation.PLAN_READ, question).map(parse)
+  }
+
   def parse(json: String): BlockPruning = {
     def numbers(node: JsonNode) = node.elements().asScala.map(_.asDouble()).toSeq
     def box(node: JsonNode) = Box(
@@ -72,7 +86,7 @@ object BlockPruning {
       numbers(node.get("lower")),
       numbers(node.get("upper"))
     )
-    val revisions = new ObjectMapper().readTree(json).get("revisions").properties().asScala.map { entry =>
+    val revisions = mapper.readTree(json).get("revisions").properties().asScala.map { entry =>
       val node = entry.getValue
       entry.getKey -> BlockQuery(node.get("dimensions").asInt(), node.get("boxes").elements().asScala.map(box).toSeq)
     }

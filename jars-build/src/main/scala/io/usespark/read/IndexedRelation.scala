@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 /** How a Delta scan looks in a plan, and how its columns are named in the index. */
 object IndexedRelation {
   private val Columns = "use.index.columns"
+  private val mapper = new ObjectMapper()
 
   def unapply(relation: LogicalRelation): Option[FileIndex] = relation.relation match {
     case files: HadoopFsRelation => Some(files.location)
@@ -58,7 +59,7 @@ object IndexedRelation {
     case LessThanOrEqual(Murmur3Hash(_, 42), Literal(last: Int, _)) => "last" -> last
   }
 
-  def json(values: Map[String, String]): String = new ObjectMapper().writeValueAsString(values.asJava)
+  def json(values: Map[String, String]): String = mapper.writeValueAsString(values.asJava)
 
   /**
    * The only column whose physical names, joined by dots, are this name. None if there are several: columns may be added

@@ -139,8 +139,8 @@ final private[usespark] case class NarrowedScan(
     // A job for keys is judged by the files that the keys of broadcasts leave.
     val joins = JoinedScans.byJoin(keys).sortBy(_.exists(_.isShuffled))
     val ranges = math.min(limits.ranges, math.max(2, math.pow(limits.boxes.toDouble, 1.0 / joins.size).toInt))
-    val start = Selection(index.matchingFiles(fixed, scan.dataFilters), Nil, Nil, Nil)
-    val selection = joins.foldLeft(start) { (before, ofJoin) =>
+    val prepared = index.preparedScan.files
+    val selection = joins.foldLeft(Selection(prepared, Nil, Nil, Nil)) { (before, ofJoin) =>
       val looked = ofJoin.map(JoinCondition.of(_, key => values.of(key, savings(index, key, before.files)), ranges))
       val conditions = looked.collect { case Right(condition) => condition }
       val own = conditions.map(_.filter)
@@ -165,15 +165,21 @@ final private[usespark] case class NarrowedScan(
       val pushed = if (reason.isEmpty) before.pushed ++ own.filter(isOfData) else before.pushed
       Selection(files, filters, pushed, before.outcomes :+ outcome)
     }
-    val filters = selection.pushed
-    val location = new JoinFileIndex(index, filters, selection.files)
-    val narrowed = scan.copy(
-      relation = scan.relation.copy(location = location)(scan.relation.sparkSession),
-      dataFilters = scan.dataFilters ++ filters
-    )
-    narrowed.copyTagsFrom(scan)
-    narrowed.setTagValue(JoinOutcome.Tag, selection.outcomes)
-    narrowed
+    val result =
+      if (selection.files.size == prepared.size) scan.copy()
+      else {
+        // Where its filters are not those of the optimizer any more, Delta selects anew, in a job.
+        val dropped = prepared.map(_.path).toSet -- selection.files.map(_.path)
+        val files = index.matchingFiles(fixed, scan.dataFilters).filterNot(file => dropped(file.path))
+        val location = new JoinFileIndex(index, selection.pushed, files)
+        scan.copy(
+          relation = scan.relation.copy(location = location)(scan.relation.sparkSession),
+          dataFilters = scan.dataFilters ++ selection.pushed
+        )
+      }
+    result.copyTagsFrom(scan)
+    result.setTagValue(JoinOutcome.Tag, selection.outcomes)
+    result
   }
 
   private def isDynamic(filter: Expression): Boolean =
@@ -235,9 +241,8 @@ final private[usespark] case class NarrowedScan(
     val configuration = snapshot.metadata.configuration
     for {
       conditions <- Conditions.json(filters, snapshot.metadata.schema) if IndexedRelation.isIndexed(configuration)
-      question = Map("configuration" -> IndexedRelation.json(configuration), "conditions" -> conditions)
-      answer <- Python.text(Operation.PLAN_READ, question)
-    } yield BlockPruning.parse(answer).keep
+      pruning <- BlockPruning.of(session, configuration, conditions)
+    } yield pruning.keep
   }
 }
 

@@ -2,6 +2,7 @@ package io.usespark
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.usespark.SessionSettings
 
 /**
  * What keys of joins and of the sources of MERGE may cost; Python has the settings and their defaults.
@@ -29,22 +30,35 @@ final case class KeyLimits(
 object KeyLimits {
   private val Nothing = KeyLimits(enabled = false, 0, Long.MaxValue, startsJobs = false, 0, 0, Long.MaxValue, 0)
 
+  private val mapper = new ObjectMapper()
+
+  // Each stage of a query asks, and Python says the same as long as the settings are the same.
+  @volatile private var last: Option[(String, KeyLimits)] = None
+
   /** The limits of a session; without the application, keys skip nothing. */
   def of(session: SparkSession): KeyLimits =
     if (!Python.attached) Nothing
     else {
-      val answer =
-        Python.text(Operation.KEY_LIMITS, Map.empty, session.asInstanceOf[classic.SparkSession]).getOrElse("{}")
-      val json = new ObjectMapper().readTree(answer)
-      KeyLimits(
-        json.required("enabled").asBoolean,
-        json.required("keys").asInt,
-        json.required("bytes").asLong,
-        json.required("job_share").asDouble > 0,
-        json.required("ranges").asInt,
-        json.required("boxes").asInt,
-        json.required("merge_bytes").asLong,
-        json.required("merge_ranges").asInt
-      )
+      val settings = SessionSettings.json(session)
+      last.collect { case (`settings`, limits) => limits }.getOrElse {
+        val limits = asked(session.asInstanceOf[classic.SparkSession], settings)
+        last = Some(settings -> limits)
+        limits
+      }
     }
+
+  private def asked(session: classic.SparkSession, settings: String): KeyLimits = {
+    val answer = Python.text(Operation.KEY_LIMITS, Map("settings" -> settings), session)
+    val json = mapper.readTree(answer.getOrElse("{}"))
+    KeyLimits(
+      json.required("enabled").asBoolean,
+      json.required("keys").asInt,
+      json.required("bytes").asLong,
+      json.required("job_share").asDouble > 0,
+      json.required("ranges").asInt,
+      json.required("boxes").asInt,
+      json.required("merge_bytes").asLong,
+      json.required("merge_ranges").asInt
+    )
+  }
 }

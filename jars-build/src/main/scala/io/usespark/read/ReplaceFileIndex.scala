@@ -1,5 +1,7 @@
 package io.usespark
 
+import java.util.{Collections, IdentityHashMap}
+
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
@@ -21,19 +23,24 @@ import org.apache.spark.sql.usespark.ScanListener
 case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!Python.attached || plan.isInstanceOf[Subquery]) plan
-    else
-      plan.transformWithSubqueries { case scan @ PhysicalOperation(_, filters, relation: LogicalRelation) =>
-        relation match {
-          case IndexedRelation(index: PreparedDeltaFileIndex) if !index.isInstanceOf[BlockFileIndex] =>
-            try prune(scan, filters, relation, index)
-            catch {
-              case NonFatal(error) =>
-                logWarning("Files were not skipped by the index; Delta's selection stands.", error)
-                scan
-            }
-          case _ => scan
-        }
+    else {
+      // The nodes of a scan are visited from the top; those below have no filter that was not considered with it.
+      val judged = Collections.newSetFromMap(new IdentityHashMap[LogicalPlan, java.lang.Boolean]())
+      plan.transformWithSubqueries {
+        case scan @ PhysicalOperation(_, filters, relation: LogicalRelation) if !judged.contains(scan) =>
+          relation match {
+            case IndexedRelation(index: PreparedDeltaFileIndex) if !index.isInstanceOf[BlockFileIndex] =>
+              scan.foreach(judged.add)
+              try prune(scan, filters, relation, index)
+              catch {
+                case NonFatal(error) =>
+                  logWarning("Files were not skipped by the index; Delta's selection stands.", error)
+                  scan
+              }
+            case _ => scan
+          }
       }
+    }
 
   private def prune(
       scan: LogicalPlan,
@@ -46,15 +53,7 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
     ScanListener.noteTable(session, metadata.configuration, database)
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
-    val answer =
-      if (conditions.isEmpty) None
-      else
-        Python.text(
-          Operation.PLAN_READ,
-          Map("configuration" -> IndexedRelation.json(metadata.configuration), "conditions" -> conditions.get)
-        )
-    answer.map(BlockPruning.parse).fold(scan) { pruning =>
-      // Also where nothing is dropped: what is marked as judged is not judged again for each node of the scan.
+    conditions.flatMap(BlockPruning.of(session, metadata.configuration, _)).fold(scan) { pruning =>
       val kept = index.preparedScan.files.filter(pruning.keep)
       scan.transformUp {
         case same: LogicalRelation if same eq relation =>
