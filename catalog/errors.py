@@ -363,6 +363,11 @@ class NotAttachedError(UseError):
         return cls("Python is not attached to this Spark application: call sql_ext.attach(spark) first.")
 
     @classmethod
+    def ended(cls) -> NotAttachedError:
+        """The session is one of an application that has ended."""
+        return cls("The session has ended: create a new one, and call sql_ext.attach(spark).")
+
+    @classmethod
     def at_server(cls) -> NotAttachedError:
         """The server of a Spark Connect client is not attached."""
         return cls(

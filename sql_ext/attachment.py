@@ -50,8 +50,7 @@ def attach(spark: SparkSession) -> None:
         InvalidArgumentError: a setting of the session or of the service is not accepted.
     """
     refuse_client(spark, "attach")
-    if is_stopped(spark.sparkContext):
-        raise NotAttachedError("The session has ended: create a new one, and call sql_ext.attach(spark).")
+    check_running(spark)
     if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
         raise NotSupportedError("PYSPARK_PIN_THREAD = false is not available: calls from SQL would deadlock.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
@@ -123,7 +122,18 @@ def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
     """
     if is_client(spark):
         return call_from_client(spark, name, arguments)
+    check_running(spark)
     return procedure(name).call(spark, arguments)
+
+
+def check_running(spark: SparkSession) -> None:
+    """Rejects a session of an application that has ended.
+
+    Raises:
+        NotAttachedError: it has.
+    """
+    if is_stopped(spark.sparkContext):
+        raise NotAttachedError.ended()
 
 
 def _flush_scans() -> None:

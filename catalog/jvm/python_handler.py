@@ -56,7 +56,8 @@ class PythonHandler:
     def handle(self, operation: str, java_session: JavaValue, arguments: str, objects: JavaValue) -> JavaValue:
         """Answers one call; see the Java interface."""
         session = partial(_session, java_session)
-        answer = self._answer(operation, session, json.loads(arguments) | _to_python(objects or {}))
+        others = {} if objects is None else _to_python(objects)
+        answer = self._answer(operation, session, json.loads(arguments) | others)
         if isinstance(answer, Refusal):
             fields = {"condition": answer.condition, "sqlState": answer.sql_state, "message": answer.message}
             return java_map(session(), fields)

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from catalog.errors import NotAttachedError
 from catalog.jvm.shim_bridge import ShimBridge
 from procedures.calls.status import STATUS, StatusRow
-from sql_ext.attachment import call
+from sql_ext.attachment import call, check_running
 from sql_ext.facade.operation_methods import rows_of
 from sql_ext.remote_calls import is_client
 
@@ -37,10 +37,11 @@ def check_attached(spark: SparkSession) -> None:
     """Raises an error if the session is not attached.
 
     Raises:
-        NotAttachedError: its application is not attached, or was created without the settings of USE.
+        NotAttachedError: its application is not attached, has ended, or was created without the settings of USE.
     """
     if is_client(spark):
         call(spark, "help", procedure="help")
         return
+    check_running(spark)
     if not ShimBridge(spark).is_attached():
         raise NotAttachedError.here()

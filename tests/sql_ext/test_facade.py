@@ -254,11 +254,21 @@ def test_a_session_that_is_not_attached(spark, indexed):
         sql_ext.attach(spark)
 
 
-def test_a_session_that_has_ended_is_not_attached(spark):
+@pytest.mark.parametrize(
+    "use",
+    [
+        sql_ext.attach,
+        lambda session: sql_ext.call(session, "help"),
+        lambda session: sql_ext.table(session, "default.t"),
+        lambda session: sql_ext.Table(session, "default.t").maintenance.optimize(),
+        lambda session: sql_ext.Table(session, "default.t").inspect.status(),
+    ],
+)
+def test_a_session_that_has_ended_is_refused(spark, use):
     ended = copy.copy(spark)
     ended._sc = SimpleNamespace(_jsc=None)
     with pytest.raises(sql_ext.UseError, match="The session has ended") as refused:
-        sql_ext.attach(ended)
+        use(ended)
     assert refused.value.code == "USE_NOT_ATTACHED"
 
 
