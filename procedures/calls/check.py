@@ -91,9 +91,9 @@ def _problems(table: ManagedTable, snapshot: TableSnapshot, deep: bool) -> DataF
     if not deep:
         return from_log
     with_errors = from_log.where(F.col("severity") == ERROR).select("path")
-    indexed = files.files.where("revision_id > 0").select("path")
-    without_errors = indexed.join(with_errors, "path", "left_anti").localCheckpoint()
-    parts = rows.row_problems(snapshot, files, without_errors, table.root)
+    indexed = files.files.where("revision_id > 0").select(*rows.COLUMNS)
+    sound = indexed.join(with_errors, "path", "left_anti").localCheckpoint()
+    parts = rows.row_problems(snapshot, sound, table.root)
     return reduce(DataFrame.unionByName, parts, from_log)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,19 +16,19 @@ from otree.cube import CubeId
 from otree.revision import Revision
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from procedures.insight.checking import placement
-from procedures.insight.checking.metadata import TaggedFiles
 from procedures.insight.checking.problem import ERROR, WARNING, problem, rows_of
 from procedures.layout.index_columns import IndexColumns
 
 CHECKS = ("ROW_COUNT", "BLOCK_COUNT", "ROW_OUTSIDE_BLOCKS", "ROW_OUTSIDE_BAND", placement.CHECK, "ROWS_NOT_CHECKED")
+COLUMNS = ("path", "revision_id", "stored", "blocks", "symbols", "band", "band_from", "band_to")
+"""What is needed of ``TaggedFiles``."""
 # Delta's scan keeps its list of files in memory, so a table is read in parts of about this many files.
 FILES_AT_ONCE = 10_000
-_FILES_LOOKED_INTO = 4
 _WHOLE_FILE = -1
 _BAND = -2
 
 
-def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame, location: str) -> Iterator[DataFrame]:
+def row_problems(snapshot: TableSnapshot, sound: DataFrame, location: str) -> Iterator[DataFrame]:
     """Reads the indexed columns of every file without errors, in parts.
 
     In such a file, no two blocks can contain the same row. All rows are therefore in exactly one block if and only if
@@ -36,33 +36,36 @@ def row_problems(snapshot: TableSnapshot, tagged: TaggedFiles, sound: DataFrame,
 
     Args:
         snapshot: the version to check.
-        tagged: its files with their tags.
-        sound: ``path`` of the indexed files without errors in their tags.
+        sound: the indexed files without errors in their tags, with the columns of ``COLUMNS``, which are computed.
         location: root of the table.
 
     Yields:
-        The computed problems of a part.
+        The problems of a part; those that take a job are computed.
     """
+    counts = {r.revision_id: r["count"] for r in sound.groupBy("revision_id").count().collect()}
+    texts: dict[int, list[str]] = {}
+    for r in sound.select("revision_id", F.explode("blocks.cubeId").alias("cube_id")).distinct().collect():
+        texts.setdefault(r.revision_id, []).append(r.cube_id)
     for number, revision in snapshot.revisions.items():
-        if number == 0 or not revision.transformations:
+        if not revision.transformations or number not in counts:
             continue
-        files = tagged.files.where(F.col("revision_id") == number).join(sound, "path", "left_semi")
+        files = sound.where(F.col("revision_id") == number)
         unchecked = _reason_not_to_read(snapshot, revision)
         if unchecked is not None:
-            yield _not_checked(files, unchecked).localCheckpoint()
+            yield _not_checked(files, unchecked)
             continue
-        cubes, deepest, are_all = _cells(files, revision)
+        cubes, deepest, are_all = _cells(snapshot, texts.get(number, []), revision)
         if not are_all:
             deep = F.expr(f"exists(blocks, b -> length(b.cubeId) > {deepest} * symbols)")
-            yield _not_checked(files.where(deep), "cubes of this depth cannot be checked").localCheckpoint()
+            yield _not_checked(files.where(deep), "cubes of this depth cannot be checked")
             files = files.where(~deep)
-        parts = -(-files.count() // FILES_AT_ONCE)
-        if parts:
-            some, columns = _rows_of(snapshot, files.limit(_FILES_LOOKED_INTO), revision)
-            yield placement.placement_problems(some, columns)
+        parts = -(-counts[number] // FILES_AT_ONCE)
         for part in range(parts):
             chosen = files.where(F.pmod(F.hash("path"), F.lit(parts)) == part)
-            yield _of_part(snapshot, chosen, cubes, revision, deepest, location).localCheckpoint()
+            rows, columns = _rows_of(snapshot, chosen, revision)
+            if part == 0:
+                yield placement.placement_problems(rows, columns)
+            yield _of_part(_placed(rows, columns, deepest), chosen, cubes, location).localCheckpoint()
 
 
 def _reason_not_to_read(snapshot: TableSnapshot, revision: Revision) -> str | None:
@@ -81,25 +84,17 @@ def _not_checked(files: DataFrame, reason: str) -> DataFrame:
     return rows_of(files, [(F.lit(True), problem("ROWS_NOT_CHECKED", WARNING, F.lit(reason)))])
 
 
-def _cells(files: DataFrame, revision: Revision) -> tuple[DataFrame, int, bool]:
+def _cells(snapshot: TableSnapshot, texts: Iterable[str], revision: Revision) -> tuple[DataFrame, int, bool]:
     """Returns the cubes with depth and cell number, the deepest level that is checked, and whether these are all."""
     limit = placement.CELL_BITS // revision.dimensions
-    texts = files.select(F.explode("blocks.cubeId").alias("cube_id")).distinct().collect()
-    parsed = [CubeId.parse(r.cube_id, revision.dimensions) for r in texts]
+    parsed = [CubeId.parse(text, revision.dimensions) for text in texts]
     known = [(cube.text, cube.depth, cube.cell) for cube in parsed if cube.depth <= limit]
     deepest = max((depth for _, depth, _ in known), default=0)
-    cubes = local_data_frame(files.sparkSession, known, "cube_id string, depth int, prefix bigint")
+    cubes = local_data_frame(snapshot.spark, known, "cube_id string, depth int, prefix bigint")
     return cubes, deepest, len(known) == len(parsed)
 
 
-def _of_part(
-    snapshot: TableSnapshot,
-    files: DataFrame,
-    cubes: DataFrame,
-    revision: Revision,
-    deepest: int,
-    location: str,
-) -> DataFrame:
+def _of_part(placed: DataFrame, files: DataFrame, cubes: DataFrame, location: str) -> DataFrame:
     named = files.withColumn("full", full_path(F.col("path"), location))
     blocks = (
         named.select("full", F.explode("blocks").alias("b"))
@@ -113,8 +108,7 @@ def _of_part(
     band = _whole_file(named.where("band IS NOT NULL"), _BAND, F.col("band_from").cast("int"), band_to.cast("int"))
     places = blocks.unionByName(whole).unionByName(band)
     row_counts = (
-        _placed(snapshot, files, revision, deepest)
-        .join(F.broadcast(places), ["full", "depth", "prefix"])
+        placed.join(F.broadcast(places), ["full", "depth", "prefix"])
         .where("weight BETWEEN minWeight AND maxWeight")
         .groupBy("full", "depth", "prefix")
         .agg(F.count(F.lit(1)).alias("row_count"))
@@ -150,9 +144,8 @@ def _rows_of(snapshot: TableSnapshot, files: DataFrame, revision: Revision) -> t
     return rows, IndexColumns(snapshot.spark, revision, names)
 
 
-def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepest: int) -> DataFrame:
+def _placed(rows: DataFrame, columns: IndexColumns, deepest: int) -> DataFrame:
     """Returns each row once per level, with the number of its cube on that level."""
-    rows, columns = _rows_of(snapshot, files, revision)
     levels = max(deepest, 1)
     return (
         rows.select(scanned_path().alias("full"), columns.cell(levels).alias("cell"), columns.weight.alias("weight"))
@@ -161,7 +154,7 @@ def _placed(snapshot: TableSnapshot, files: DataFrame, revision: Revision, deepe
             "prefix",
             F.expr(
                 f"CASE WHEN depth < 0 THEN 0L "
-                f"ELSE shiftright(cell, CAST({revision.dimensions} * ({levels} - depth) AS INT)) END"
+                f"ELSE shiftright(cell, CAST({columns.revision.dimensions} * ({levels} - depth) AS INT)) END"
             ),
         )
     )
