@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.errors import InvalidArgumentError
 from procedures.process.application import application
 from procedures.process.notifications import Receiver, Subscription
 
@@ -17,5 +18,10 @@ def on_event(receiver: Receiver) -> Subscription:
 
     Returns:
         The subscription; its method ``cancel()`` ends it.
+
+    Raises:
+        InvalidArgumentError: the receiver cannot be called.
     """
+    if not callable(receiver):
+        raise InvalidArgumentError.of("receiver", receiver, "a function that takes a Notification")
     return application().notifications.subscribe(receiver)
