@@ -127,12 +127,12 @@ def call(spark: SparkSession, name: str, /, **arguments: Any) -> DataFrame:
 
 
 def check_running(spark: SparkSession) -> None:
-    """Rejects a session of an application that has ended.
+    """Rejects a session of an application that has ended; a server raises the error itself.
 
     Raises:
         NotAttachedError: it has.
     """
-    if is_stopped(spark.sparkContext):
+    if not is_client(spark) and is_stopped(spark.sparkContext):
         raise NotAttachedError.ended()
 
 

@@ -29,7 +29,11 @@ def table_rows(spark: SparkSession, name: str) -> DataFrame:
     Args:
         spark: an attached session, or a client of one.
         name: dotted name, quoted for SQL.
+
+    Raises:
+        NotAttachedError: the application of the session has ended.
     """
+    check_running(spark)
     return spark.sql(f"SELECT * FROM use_catalog.{name}")
 
 

@@ -262,6 +262,7 @@ def test_a_session_that_is_not_attached(spark, indexed):
         lambda session: sql_ext.table(session, "default.t"),
         lambda session: sql_ext.Table(session, "default.t").maintenance.optimize(),
         lambda session: sql_ext.Table(session, "default.t").inspect.status(),
+        lambda session: sql_ext.Table(session, "default.t").inspect.cubes(),
     ],
 )
 def test_a_session_that_has_ended_is_refused(spark, use):
