@@ -54,6 +54,7 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None
     conditions.flatMap(BlockPruning.of(session, metadata.configuration, _)).fold(scan) { pruning =>
+      // Also where nothing is dropped: the nodes of the new scan are visited next, and what is marked is not judged again.
       val kept = index.preparedScan.files.filter(pruning.keep)
       scan.transformUp {
         case same: LogicalRelation if same eq relation =>
