@@ -7,6 +7,7 @@ import pytest
 from placement import check_placement
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_jobs import jobs_started
 from tables import NUMBERS, create, numbers
 
 import sql_ext
@@ -168,6 +169,19 @@ def test_what_only_the_rows_show(table):
     assert {f.path for f in table.files if f.revision == 0} > {moved.path, shifted.path, raised.path}
     assert [r.check for r in check(table, deep=True) if r.severity == "error"] == []
     assert table.checksum() == before
+
+
+def test_a_deep_check_starts_few_jobs_for_each_revision(spark, new_table):
+    made = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"})
+    started = []
+    for number in range(2):
+        made.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('use.index.columns' = '{('x,y', 'y,x')[number]}')")
+        made.append(numbers(spark, 20, number * 20)).index()
+        before = jobs_started(spark)
+        check(made, deep=True)
+        started.append(jobs_started(spark) - before)
+    # One finds the files whose rows are read, the others place and count them.
+    assert started[1] - started[0] <= 8
 
 
 @pytest.mark.slow
