@@ -200,9 +200,9 @@ def _check_version(spark: SparkSession, request: CheckVersion) -> None:
     check_not_reclaimed(table, None if request.version < 0 else request.version)
 
 
-@_answers(PlanSample)
-def _plan_sample(spark: SparkSession, request: PlanSample) -> str:
-    if not SAMPLING_ENABLED.of_conf_or_default(spark.conf.get):
+@_answers_without_session(PlanSample)
+def _plan_sample(request: PlanSample) -> str:
+    if not SAMPLING_ENABLED.of_conf_or_default(request.settings.get):
         return refused_sample(SampleReason.SWITCHED_OFF, f"{SAMPLING_ENABLED.name} is false")
     return plan_sample(request.configuration, request.lower, request.upper)
 
@@ -219,9 +219,9 @@ def _key_limits(request: KeyLimitsOf) -> str:
     return KeyLimits.of(request.settings.get).json
 
 
-@_answers(PlanKeyJob)
-def _plan_key_job(spark: SparkSession, request: PlanKeyJob) -> str | None:
-    limits = KeyLimits.of(spark.conf.get)
+@_answers_without_session(PlanKeyJob)
+def _plan_key_job(request: PlanKeyJob) -> str | None:
+    limits = KeyLimits.of(request.settings.get)
     refused = limits.refused_job(request.scan_bytes, request.side_bytes, request.one_key_share)
     return None if refused is None else refused.value
 

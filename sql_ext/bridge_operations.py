@@ -127,12 +127,14 @@ class PlanSample(Arguments):
         configuration: properties of the sampled table, as JSON.
         lower: fraction at which the sample starts.
         upper: fraction at which it ends.
+        settings: of the session, as far as they are set.
     """
 
     operation: ClassVar[str] = "plan_sample"
     configuration: Text
     lower: Fraction
     upper: Fraction
+    settings: JsonMap
 
 
 @dataclass(frozen=True)
@@ -171,12 +173,14 @@ class PlanKeyJob(Arguments):
         scan_bytes: bytes that the scan would read of its columns.
         side_bytes: bytes that the job would read.
         one_key_share: share of the bytes of the scan that a single key leaves.
+        settings: of the session, as far as they are set.
     """
 
     operation: ClassVar[str] = "plan_key_job"
     scan_bytes: Integer
     side_bytes: Integer
     one_key_share: Fraction
+    settings: JsonMap
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ public final class Operation {
   public static final Operation CHECK_TABLE = new Operation("check_table", "table");
   public static final Operation CHECK_VIRTUAL_TABLE = new Operation("check_virtual_table", "table", "name");
   public static final Operation CHECK_VERSION = new Operation("check_version", "location", "version");
-  public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper");
+  public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper", "settings");
   public static final Operation PLAN_READ = new Operation("plan_read", "configuration", "conditions", "settings");
   public static final Operation KEY_LIMITS = new Operation("key_limits", "settings");
   public static final Operation PLAN_KEY_JOB =
-      new Operation("plan_key_job", "scan_bytes", "side_bytes", "one_key_share");
+      new Operation("plan_key_job", "scan_bytes", "side_bytes", "one_key_share", "settings");
   public static final Operation CHECK_SETTING = new Operation("check_setting", "name", "value");
   public static final Operation CHECK_METADATA = new Operation("check_metadata", "before", "after", "inherited");
   public static final Operation CHECK_DATABASE = new Operation("check_database", "properties");

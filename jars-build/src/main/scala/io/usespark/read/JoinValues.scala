@@ -14,6 +14,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.delta.usespark.IndexedTransaction
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.usespark.SideKeys
+import org.apache.spark.sql.usespark.SessionSettings
 
 /** What the keys of a join can save: bytes of the scan's files, of its columns in them, and the share one key leaves. */
 final case class Savings(fileBytes: Long, columnBytes: Long, oneKeyShare: () => Double)
@@ -65,8 +66,13 @@ final class JoinValues(session: SparkSession, limits: KeyLimits, isSimulated: Bo
     } yield found
 
   private def refused(saved: Savings, side: JoinSide, oneKeyShare: Double): Option[String] = {
-    val bytes = Map[String, Any]("scan_bytes" -> saved.columnBytes, "side_bytes" -> side.bytes)
-    Python.text(Operation.PLAN_KEY_JOB, bytes + ("one_key_share" -> oneKeyShare))
+    val question = Map[String, Any](
+      "scan_bytes" -> saved.columnBytes,
+      "side_bytes" -> side.bytes,
+      "one_key_share" -> oneKeyShare,
+      "settings" -> SessionSettings.json(session)
+    )
+    Python.text(Operation.PLAN_KEY_JOB, question)
   }
 
   /** In an explanation, a side that would be broadcast is queried, however it was made. */

@@ -15,6 +15,7 @@ import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.usespark.SessionSettings
 
 /** Why a sample is taken by Spark, row by row: a code and what it is about. */
 final case class SampleReason(code: String, detail: String)
@@ -90,7 +91,8 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
       val question = Map[String, Any](
         "configuration" -> IndexedRelation.json(metadata.configuration),
         "lower" -> sample.lowerBound,
-        "upper" -> sample.upperBound
+        "upper" -> sample.upperBound,
+        "settings" -> SessionSettings.json(session)
       )
       val answer = new ObjectMapper().readTree(Python.text(Operation.PLAN_SAMPLE, question).get)
       if (answer.has("reason")) refuse(answer.get("reason").asText(), answer.get("detail").asText())
