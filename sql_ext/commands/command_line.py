@@ -110,14 +110,17 @@ def cli() -> None:
     """Optimizes the storage of Delta tables on Apache Spark."""
 
 
+# Py4J logs a stack when its connection ends or is interrupted, and the command says so in one line.
+_SAID_BY_COMMANDS = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
+
+
 def main() -> None:
     """Runs the command line.
 
     Standard output is reserved for rows: output of Spark's processes goes to standard error. The JVM ends with the
     command.
     """
-    # Py4J logs a stack when its connection ends, and the command says so in one line.
-    logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
+    logging.getLogger().addFilter(lambda record: record.msg not in _SAID_BY_COMMANDS)
     if sys.stdout is None:
         _end_without_output("standard output: it is closed")
     try:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
+import py4j.java_gateway
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import AnalysisException
@@ -149,9 +150,11 @@ def test_output_that_cannot_be_written():
     assert end("> /dev/full") == (1, "use-spark: standard output: No space left on device\n")
 
 
-def test_a_connection_that_ends_leaves_no_stack():
-    """Py4J logs to the root logger when the JVM of a command ends."""
-    logged = "logging.exception('Exception while sending command.'), logging.error('another')"
+@pytest.mark.parametrize("message", ["Exception while sending command.", "KeyboardInterrupt while sending command."])
+def test_a_connection_that_ends_or_is_interrupted_leaves_no_stack(message):
+    """Py4J logs to the root logger."""
+    assert f'"{message}"' in Path(py4j.java_gateway.__file__).read_text(encoding="utf-8")
+    logged = f"logging.exception('{message}'), logging.error('another')"
     command = f"import logging; from sql_ext.commands import command_line as c; c._run = lambda: ({logged}); c.main()"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "ERROR:root:another\n")

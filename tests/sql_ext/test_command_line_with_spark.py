@@ -313,6 +313,19 @@ def test_a_signal_ends_sql_at_the_boundary(table, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_signal_ends_a_query_at_once(tmp_path):
+    process = start(tmp_path, "sql", "SELECT 1", "SELECT count(a.id + b.id) FROM range(100000000) a, range(10000000) b")
+    while "1" not in process.stdout.readline():
+        assert process.poll() is None, process.communicate()
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.FAILED
+    assert err.splitlines()[-1] == "use-spark: INTERRUPTED: stopped at once; uncommitted groups have no effect"
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
 def test_tables_of_a_warehouse_outlive_the_process(tmp_path):
     """By name, across processes; nothing is written where the command was called from; one process at a time."""
     (tmp_path / "here").mkdir()
