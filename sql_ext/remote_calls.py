@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import NotAttachedError, NotSupportedError, UseError
+from catalog.errors import InvalidArgumentError, NotAttachedError, NotSupportedError, UseError
 from catalog.jvm.session import has_jvm
 from procedures.calls.registry import procedures
 from procedures.declare.signature import with_plain_numbers
@@ -18,7 +18,13 @@ _NO_CATALOG = ("UNRESOLVED_ROUTINE", "MISSING_CATALOG_ABILITY.PROCEDURES", "_LEG
 
 
 def is_client(spark: SparkSession) -> bool:
-    """Whether the session is a Spark Connect client, which has no JVM of its own."""
+    """Whether the session is a Spark Connect client, which has no JVM of its own.
+
+    Raises:
+        InvalidArgumentError: it is no session.
+    """
+    if not hasattr(spark, "sql"):
+        raise InvalidArgumentError.of("spark", spark, "a SparkSession is expected")
     return not has_jvm(spark)
 
 

@@ -13,7 +13,10 @@ import runpy
 from dataclasses import is_dataclass
 from pathlib import Path
 
+import pytest
+
 import sql_ext
+from catalog.errors import InvalidArgumentError
 
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = ROOT / "tests" / "contracts" / "public_api.json"
@@ -91,3 +94,9 @@ def test_the_check_of_the_reference_notices_what_is_missing():
     assert missing_names(page.replace("store_quantiles", "…")) == ["Maintenance.store_quantiles"]
     assert missing_names(page.replace("metastore_summary", "…")) == ["metastore_summary"]
     assert "Table" in missing_names("")
+
+
+@pytest.mark.parametrize("use", [sql_ext.attach, sql_ext.metastore_summary, lambda spark: sql_ext.table(spark, "t")])
+def test_what_is_no_session_is_refused(use):
+    with pytest.raises(InvalidArgumentError, match="spark = NULL is not accepted: a SparkSession is expected"):
+        use(None)
