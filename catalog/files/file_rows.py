@@ -170,6 +170,6 @@ def numeric_value(text: str, data_type: DataType) -> str:
         case DateType():
             return f"CAST(unix_date(try_cast({text} AS DATE)) AS DOUBLE)"
         case TimestampType() | TimestampNTZType():
-            return f"CAST(unix_micros(try_cast({text} AS TIMESTAMP)) AS DOUBLE)"
+            return f"CAST(unix_micros(try_cast({text} AS TIMESTAMP_LTZ)) AS DOUBLE)"
         case _:
             return f"try_cast({text} AS DOUBLE)"

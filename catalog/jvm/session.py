@@ -42,6 +42,12 @@ _WORK_SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     # Values of CHAR stay as they are stored, which is not always with their padding.
     "spark.sql.readSideCharPadding": "false",
+    # Names in files may differ from those of the table in their case, as after a conversion; else, they read as NULL.
+    "spark.sql.caseSensitive": "false",
+    # A struct without any of its fields in a file is a struct.
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    # Otherwise the values of a partition depend on the time zone of the session that wrote them.
+    "spark.databricks.delta.write.utcTimestampPartitionValues": "true",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
     SAMPLING_ENABLED.name: "false",
     PRUNING_ENABLED.name: "false",
@@ -50,6 +56,8 @@ _WORK_SETTINGS = {
 }
 # Work on no more bytes than this does without adaptive execution.
 _LITTLE_BYTES = 64_000_000
+# How values are read that may be of either calendar. Nobody can tell what they are to other sessions.
+_CALENDAR_KEYS = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
 _BYTES_PER_PARTITION = 4_000_000
 # Compiling Java for the expressions of a query takes longer than evaluating them for so few bytes of rows.
 _FEW_BYTES = 200_000
@@ -69,6 +77,9 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
     clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
     for key, value in _WORK_SETTINGS.items():
         clone.conf.set(key, value)
+    for key in _CALENDAR_KEYS:
+        if clone.conf.get(key, "CORRECTED") == "LEGACY":
+            clone.conf.set(key, "EXCEPTION")
     if most_bytes is not None:
         _scale_down(clone, most_bytes)
     if most_bytes is not None and most_bytes <= _FEW_BYTES:

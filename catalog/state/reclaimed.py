@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from catalog.errors import ProtectionError, VersionError
-from catalog.state.protection import protections
+from catalog.state.protection import confirmed_protections
 from catalog.state.state_files import Unreadable, access_problem, parse, read
 from catalog.table.managed_table import ManagedTable
 
@@ -159,31 +159,30 @@ def _forget_before(table: ManagedTable, table_id: str, oldest: int) -> None:
 
 
 def check_not_reclaimed(
-    table: ManagedTable, version: int | None, besides: str | None = None, committed: int | None = None
+    table: ManagedTable, version: int | None, *, is_certain: bool = False, committed: int | None = None
 ) -> None:
     """Refuses a version that was reclaimed.
 
     Args:
         table: the table.
         version: the version; None for a time before the log begins.
-        besides: name of a protection that does not count, because it is being made. It needs certainty: without it, a
-            version passes if nobody can tell.
+        is_certain: refuses a version also if nobody can tell.
         committed: when the version was committed, epoch milliseconds; without it, records count that were made since
             the table was last replaced.
 
     Raises:
         VersionError: it was reclaimed.
-        ProtectionError: with ``besides``, a file cannot be read.
+        ProtectionError: with ``is_certain``, a file cannot be read.
     """
     oldest, unreadable = _oldest_left(table, table.state().facts().table_id, committed)
-    if unreadable is not None and besides is not None:
+    if unreadable is not None and is_certain:
         raise unreadable
     if oldest == 0 or (version is not None and version >= oldest):
         return
     try:
-        protected = [protection for protection in protections(table) if protection.name != besides]
+        protected = confirmed_protections(table)
     except ProtectionError:
-        if besides is not None:
+        if is_certain:
             raise
         # Any version may be protected; Delta finds out whether its files are there.
         return

@@ -93,12 +93,13 @@ def protect(call: Call, table: TableName, version: Annotated[int, Constraint(lea
     if not oldest <= version <= newest:
         raise VersionError.missing(version, oldest, newest)
     _own_files(versions, version, newest, tasks)
-    protection.protect(found, name, version, application().clock.now())
+    made = protection.protect(found, name, version, application().clock.now())
     try:
         # A purge that began before the file was written has recorded which versions it ends. One that begins later
         # sees the file. The files are looked at again for other vacuums.
-        check_not_reclaimed(found, version, besides=name, committed=versions.time_of(version))
+        check_not_reclaimed(found, version, is_certain=True, committed=versions.time_of(version))
         total = _own_files(versions, version, newest, tasks)
+        protection.confirm(found, made)
     except BaseException:
         protection.unprotect(found, name)
         raise

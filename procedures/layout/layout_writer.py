@@ -109,7 +109,7 @@ class LayoutWriter:
         return self.files.write(rows)
 
     def blocks(self, files: Sequence[DataFile], revision: Revision, tree: Tree) -> list[WrittenFile]:
-        """The blocks of written files, as they were counted while the files were written.
+        """The blocks of written files that have rows, as they were counted while the files were written.
 
         Args:
             files: what ``write`` returned.
@@ -129,7 +129,7 @@ class LayoutWriter:
     def read_back(
         self, files: Sequence[DataFile], rows: DataFrame, revision: Revision, tree: Tree
     ) -> list[WrittenFile]:
-        """The blocks of written files, read from the files.
+        """The blocks of written files that have rows, read from the files.
 
         Args:
             files: what ``write`` returned.
@@ -150,4 +150,5 @@ def _checked(files: Sequence[DataFile], written: list[WrittenFile]) -> list[Writ
             raise RowsChangedError(
                 f"{expected[file.path]} rows were written to {file.path} and {file.rows} found in it."
             )
-    return written
+    # Spark writes a file without rows where there are none at all.
+    return [file for file in written if file.rows]

@@ -162,7 +162,7 @@ def ordered_value(data_type: DataType, column: Column) -> Column:
         case DateType():
             return F.unix_date(column).cast("double")
         case TimestampType() | TimestampNTZType():
-            return F.unix_micros(column.cast("timestamp")).cast("double")
+            return F.unix_micros(column.cast(TimestampType())).cast("double")
         case _:
             return column.cast("double")
 

@@ -172,6 +172,8 @@ def _write_as_they_come(write: _Write, rows: DataFrame) -> None:
         return
     write.observe(Step.VERIFY)
     written = write.writer.blocks(files, revision, tree)
+    if not written:
+        return
     ranges = ranges_of_files([f.stats for f in files], write.configuration.transformers)
     if ranges is None or revision_for(write.snapshot, write.configuration, ranges, 1, write.location)[1]:
         read = write.handle.read_written()

@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from catalog.errors import ConcurrentChangeError, ProtectionError, VersionError
+from catalog.state import protection
 from catalog.state.plan_claims import FAILED, GroupClaims, GroupState, read_group_state, state_file
 from catalog.state.plan_files import StoredPlan
 from catalog.state.protection import protections
@@ -82,6 +83,26 @@ def test_a_version_whose_entries_are_being_deleted_cannot_be_protected(world):
 
     purged(world, observe)
     assert world.log.oldest() > 3
+
+
+def test_two_protections_that_are_being_made_do_not_vouch_for_each_other(world, monkeypatch):
+    call, make = Call(Session(world), {}, "call"), protection.protect
+
+    def make_both(*given):
+        monkeypatch.setattr(protection, "protect", make)
+        made = make(*given)
+        with pytest.raises(VersionError, match="reclaimed"):
+            protect(call, "t", 3, "other")
+        return made
+
+    def observe(step):
+        if step == "log entries":
+            monkeypatch.setattr(protection, "protect", make_both)
+            with pytest.raises(VersionError, match="reclaimed"):
+                protect(call, "t", 3, "mine")
+
+    purged(world, observe)
+    assert protections(call.spark.table) == ()
 
 
 @pytest.mark.parametrize(

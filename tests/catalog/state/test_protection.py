@@ -12,7 +12,16 @@ from py4j.protocol import Py4JError
 
 from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, WriteDeniedError
 from catalog.history.event_expiry import delete_expired, expired_files
-from catalog.state.protection import Protection, check_name, parse_protection, protect, protections, unprotect
+from catalog.state.protection import (
+    Protection,
+    check_name,
+    confirm,
+    confirmed_protections,
+    parse_protection,
+    protect,
+    protections,
+    unprotect,
+)
 from catalog.state.reclaimed import Reclaimed, oldest_left, parse_reclaimed, record_reclaimed
 from catalog.state.state_files import Unreadable
 
@@ -130,7 +139,27 @@ def test_names_that_are_not_accepted(name):
 def test_names_that_are_accepted(name):
     check_name(name)
     made = protect(table := memory_table({}), name, 1, NOW)
-    assert protections(table) == (made,) == (Protection(name, 1, NOW, made.by),)
+    assert protections(table) == (made,) == (Protection(name, 1, NOW, made.by, made.id),)
+
+
+def test_a_protection_counts_as_kept_once_it_is_confirmed():
+    table = memory_table({"protected/former.json": json.dumps(STORED)})
+    made = protect(table, "new", 8, NOW)
+    assert [p.name for p in confirmed_protections(table)] == ["former"]
+    confirm(table, made)
+    assert [p.name for p in confirmed_protections(table)] == ["former", "new"]
+    unprotect(table, "new")
+    again = protect(table, "new", 8, NOW)
+    assert again.id != made.id
+    assert [p.name for p in confirmed_protections(table)] == ["former"]
+    assert table.list_state("confirmed") == []
+
+
+def test_the_confirmation_of_a_protection_is_no_path():
+    text = json.dumps(STORED | {"id": "../lease.json"})
+    table = memory_table({"protected/a.json": text, "lease.json": "{}"})
+    unprotect(table, "a")
+    assert table.read_state("lease.json") == "{}"
 
 
 @many

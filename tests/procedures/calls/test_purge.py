@@ -397,3 +397,18 @@ def vectors(table):
     """The deletion vectors of the newest version."""
     versions = table.managed.handle.versions(table.spark)
     return [row.deletion_vector for row in versions.files_with_deletes(versions.newest()).collect()]
+
+
+def test_the_change_data_of_the_oldest_version_that_stays(new_table):
+    """Also where the log begins with it, so that a second purge ends no version."""
+    table = new_table("id BIGINT", properties={"delta.enableChangeDataFeed": "true"})
+    table.append(table.spark.range(100))
+    for below in (10, 20):
+        table.sql(f"UPDATE {{t}} SET id = id + 1000 WHERE id < {below}")
+    version = table.version
+    table.append(table.spark.range(100, 110))
+    feed = f"table_changes('{table.name}', {version}, {version})"
+    changed = checksum(table.spark.sql(f"SELECT id, _change_type FROM {feed}"))
+    for _ in range(2):
+        purge(table, older_than=str(version), force=True)
+        assert checksum(table.spark.sql(f"SELECT id, _change_type FROM {feed}")) == changed

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.usespark
 
 import java.sql.Timestamp
+import java.{util => ju}
 
 import scala.annotation.tailrec
 
@@ -13,6 +14,7 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.VacuumCommand
 import org.apache.spark.sql.delta.util.{DeltaFileOperations, FileNames}
 import org.apache.spark.sql.functions.udf
+import org.apache.spark.sql.types.LongType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -61,7 +63,9 @@ final class TableVersions(session: SparkSession, table: DeltaTableV2) {
     val chosen = versions.map { version =>
       commits.getOrElse(version, throw new IllegalStateException(s"the log at ${log.logPath} lacks version $version"))
     }
-    log.loadIndex(DeltaLogFileIndex(DeltaLogFileIndex.COMMIT_FILE_FORMAT, chosen).get, Action.logSchema)
+    DeltaLogFileIndex(DeltaLogFileIndex.COMMIT_FILE_FORMAT, chosen)
+      .map(log.loadIndex(_, Action.logSchema))
+      .getOrElse(session.createDataFrame(ju.List.of[Row](), Action.logSchema.add("version", LongType)))
   }
 
   /** The files and empty folders among `paths` that exist, in the form of Delta's inventories. Spark tasks look at each. */
