@@ -46,6 +46,26 @@ def test_what_spark_samples_says_why(table, make, reason):
     assert (sample.lower, sample.upper) == (0.0, 0.5)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id NOT IN (SELECT id FROM {kept})",
+        "EXISTS (SELECT 1 FROM {kept} k WHERE k.id = t.id)",
+        "(SELECT max(k.x) FROM {kept} k WHERE k.id = t.id) > 0",
+    ],
+)
+def test_rows_that_are_selected_by_keys_of_a_stored_sample(spark, table, plain, condition):
+    query = f"SELECT * FROM {table.name} t WHERE {condition.format(kept=plain.name)}"
+    assert reasons(spark.sql(f"SELECT * FROM ({query}) TABLESAMPLE (50 PERCENT)")) == [SampleReason.NOT_A_TABLE]
+    column = f"SELECT id, {condition.format(kept=plain.name)} AS flag FROM {table.name} t"
+    assert reasons(spark.sql(f"SELECT * FROM ({column}) TABLESAMPLE (50 PERCENT)")) == [SampleReason.NOT_A_TABLE]
+
+
+def test_rows_that_are_selected_by_the_value_of_a_subquery_are_sampled_by_weight(spark, table, plain):
+    query = f"SELECT * FROM {table.name} WHERE id > (SELECT max(id) / 2 FROM {plain.name})"
+    assert reasons(spark.sql(f"SELECT * FROM ({query}) TABLESAMPLE (50 PERCENT)")) == []
+
+
 def test_tables_without_index_and_rows_of_no_table(spark, plain):
     assert reasons(plain.data.sample(0.5)) == [SampleReason.NOT_INDEXED]
     assert reasons(spark.range(10).sample(0.5)) == [SampleReason.NOT_A_TABLE]

@@ -70,6 +70,9 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
     // A filter on weights is a sample already: another one would select the very same rows again.
     case Filter(condition, _) if IndexedRelation.hasHash(condition) =>
       refuse("SAMPLE_OF_SAMPLE", "a filter on a hash of columns below the sample")
+    // Keys of a stored sample would select the rows of the new one again, or none of them, as a join would.
+    case Project(list, _) if list.exists(looksUp) => refuse("NOT_A_TABLE", "a subquery in a column below the sample")
+    case Filter(condition, _) if looksUp(condition) => refuse("NOT_A_TABLE", "a subquery in a filter below the sample")
     case _: Sample => refuse("SAMPLE_OF_SAMPLE", "a sample that Spark takes below the sample")
     case _: Project | _: Filter | _: Sort | _: RepartitionOperation | _: SubqueryAlias | _: View =>
       weigh(plan.children.head, sample).map(child => plan.withNewChildren(Seq(child)))
@@ -82,6 +85,13 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
     case _: InMemoryRelation => refuse("CACHED", "the rows come from a cache")
     case _: LogicalRelation => refuse("NOT_INDEXED", "not a Delta table")
     case other => refuse("NOT_A_TABLE", s"${other.nodeName} below the sample")
+  }
+
+  /** Whether a value depends on rows of a subquery that belong to a row; the value of any other is the same for all. */
+  private def looksUp(expression: Expression): Boolean = expression.exists {
+    case _: InSubquery | _: Exists => true
+    case subquery: SubqueryExpression => subquery.isCorrelated
+    case _ => false
   }
 
   private def filtered(relation: LogicalRelation, snapshot: Snapshot, sample: Sample): Weighed = {

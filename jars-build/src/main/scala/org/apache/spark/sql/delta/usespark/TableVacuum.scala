@@ -90,8 +90,7 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
    * or if that is null, at its own list of files.
    */
   def run(mode: String, inventory: DataFrame, dryRun: Boolean): DataFrame =
-    // Delta prints a summary to standard output, which belongs to the caller.
-    Console.withOut(OutputStream.nullOutputStream()) {
+    silently {
       VacuumCommand.gc(
         session,
         table,
@@ -124,14 +123,18 @@ final class TableVacuum(session: SparkSession, table: DeltaTableV2, deleteBefore
   }
 
   /** Records the end of a vacuum in the log, as Delta does. */
-  def ended(deleted: Long, folders: Long): Unit = steps.ended(session, table, Some(deleted), Some(folders))
+  def ended(deleted: Long, folders: Long): Unit =
+    silently(steps.ended(session, table, Some(deleted), Some(folders)))
 
   /** Records in the log that a vacuum failed, as Delta does. */
-  def failed(): Unit = steps.ended(session, table, None, None)
+  def failed(): Unit = silently(steps.ended(session, table, None, None))
 
   /** Notes for the next vacuum in mode LITE that this version is covered. */
   def cover(version: Long): Unit =
     LastVacuumInfo.persistLastVacuumInfo(LastVacuumInfo(Some(version).filter(_ >= 0)), log)
+
+  /** Delta prints a summary to standard output, which belongs to the caller. */
+  private def silently[T](work: => T): T = Console.withOut(OutputStream.nullOutputStream())(work)
 
   private def hiddenNames(): String => Boolean = {
     val metadata = table.update().metadata
