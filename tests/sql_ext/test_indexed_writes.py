@@ -164,7 +164,7 @@ def test_an_append_cannot_name_other_columns(spark, by_path):
     indexed(table, numbers(spark, 20))
 
 
-def test_sql_statements(spark, name):
+def test_sql_statements(spark, name, set_conf):
     table = DeltaTable(spark, name("written"))
     numbers(spark, 3000).createOrReplaceTempView("source_rows")
     options = "OPTIONS (columnsToIndex 'x,y', cubeSize '1000')"
@@ -190,6 +190,12 @@ def test_sql_statements(spark, name):
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.onWrite' = 'false')")
     table.sql("INSERT INTO {t} SELECT * FROM source_rows LIMIT 3")
     assert [f.rows for f in table.unindexed][-1:] == [3]
+    # Without statistics, Spark's file without rows stays in the commit.
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.onWrite' = 'true')")
+    before = table.checksum()
+    set_conf("spark.databricks.delta.stats.collect", "false")
+    table.sql("INSERT INTO {t} SELECT * FROM source_rows WHERE id < 0")
+    assert table.checksum() == before
 
 
 @pytest.mark.slow
