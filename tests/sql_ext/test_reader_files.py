@@ -323,6 +323,15 @@ def test_a_column_stored_under_the_name_of_a_partition_has_statistics_of_its_own
     assert tests == {"q = 1": True, "p = 10": True, "r = 100": True, "r = 1": False}
 
 
+@pytest.mark.parametrize("stored", ["ab", "ab  "])
+def test_partitions_of_char_are_padded_as_rows_are(stored):
+    def may_hold(where):
+        return file_test(parsed(where, COLUMNS.find))(DeltaFile("f", 1, {"c": stored}, {}, {}, {}, 2, {}))
+
+    assert all(map(may_hold, ("c = 'ab'", "c IN ('ab', 'x')", "c <> 'a'", "c > 'ab\x01'")))
+    assert not any(map(may_hold, ("c = 'a'", "c < 'ab'", "c IS NULL")))
+
+
 # ----------------------------------------------------------------------------------------------------- conditions
 
 
