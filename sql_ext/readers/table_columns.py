@@ -32,7 +32,7 @@ _ARROW_TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"char\((\d+)\)", re.IGNORECASE)
+_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"\bchar\((\d+)\)", re.IGNORECASE)
 _COLLATIONS = "__COLLATIONS"
 _TYPE_CHANGES = "delta.typeChanges"
 
@@ -45,7 +45,7 @@ class Column:
         path: its names from the outermost.
         stored_path: the same as files and statistics have them.
         sql_type: its type as Spark writes it in lower case, such as ``bigint``.
-        width: number of characters of CHAR(n); None for other types.
+        width: number of characters of CHAR(n) at the top level; None for other types.
         collation: its collation; None for the order of bytes.
         was_float: a DOUBLE that was widened from FLOAT.
         log_type: its type as the log has it.
@@ -162,9 +162,16 @@ def collation_of(field: Field) -> str | None:
     return None if found is None else str(found)
 
 
+def has_char_inside(field: Field) -> bool:
+    """Returns whether a top-level column has CHAR(n) inside of a struct, an array or a map."""
+    kind = field.get("metadata", {}).get(_CHAR_TYPE, "")
+    return _CHAR.search(kind) is not None and _CHAR.fullmatch(kind) is None
+
+
 def _inside(field: Field, inner: Column) -> Column:
     path, stored_path = (field["name"], *inner.path), (stored_name(field), *inner.stored_path)
-    return replace(inner, path=path, stored_path=stored_path)
+    # Spark takes the width of a field from the metadata of the top-level column, see has_char_inside.
+    return replace(inner, path=path, stored_path=stored_path, width=None)
 
 
 def is_struct(kind: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,15 @@ from sql_ext.readers.legacy_calendar import LegacyCalendar
 from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, TableColumns, as_read, name_in_file, padded, stored_name
+from sql_ext.readers.table_columns import (
+    Column,
+    TableColumns,
+    as_read,
+    has_char_inside,
+    name_in_file,
+    padded,
+    stored_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +173,8 @@ class Scan:
 
     def _rows_of(self, file: DeltaFile, names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
         """Columns of the rows of a file that are asked for, and the number of rows, batch by batch."""
-        needed = list(dict.fromkeys([*names, *(column.path[0] for column in self._columns_of_filters)]))
+        filters = _columns_of_filters(self._condition, self._weights)
+        needed = list(dict.fromkeys([*names, *(column.path[0] for column in filters)]))
         position = 0
         with reading(self.location), self._table.open(file) as source:
             deleted = self._table.deleted_rows(file)
@@ -187,12 +195,6 @@ class Scan:
                     columns = {name: array.filter(pa.array(mask)) for name, array in columns.items()}
                 if count:
                     yield columns, count
-
-    @cached_property
-    def _columns_of_filters(self) -> tuple[Column, ...]:
-        comparisons = leaves(self._condition) if self._condition is not None else ()
-        of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
-        return (*of_condition, *(self._weights.columns if self._weights is not None else ()))
 
     def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> dict[str, str]:
         """Names in the file of the columns that it has, by their names for users."""
@@ -238,6 +240,12 @@ class Scan:
             chosen = np.asarray(true.to_numpy(zero_copy_only=False), dtype=np.bool_)
             mask = chosen if mask is None else mask & chosen
         return mask
+
+
+def _columns_of_filters(condition: RowCondition | None, weights: _Weights | None) -> tuple[Column, ...]:
+    comparisons = leaves(condition) if condition is not None else ()
+    of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
+    return (*of_condition, *(weights.columns if weights is not None else ()))
 
 
 def _live(deleted: NDArray[np.int64], start: int, rows: int) -> NDArray[np.bool_] | None:
@@ -302,6 +310,7 @@ def scan(
         names = tuple(table.columns.find([name]).path[0] for name in columns)
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
+    _check_char(table, [*names, *(column.path[0] for column in _columns_of_filters(condition, weights))])
     indexed = IndexedFiles(
         plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights, table.columns))
     )
@@ -340,6 +349,15 @@ def _check_columns(columns: Any) -> None:
     is_list = isinstance(columns, Sequence) and not isinstance(columns, (str, bytes))
     if not is_list or not columns or not all(isinstance(name, str) for name in columns):
         raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
+
+
+def _check_char(table: DeltaFiles, names: Sequence[str]) -> None:
+    for name in names:
+        if has_char_inside(table.columns.field(name)):
+            raise NotSupportedError(
+                f"{table.location} has CHAR(n) inside of the column {name}, whose values Spark pads: read other "
+                "columns, or read it with Spark."
+            )
 
 
 def _checked_options(options: Any) -> Mapping[str, str]:

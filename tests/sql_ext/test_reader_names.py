@@ -77,6 +77,53 @@ def test_columns_mapped_by_ids_need_the_names_of_the_log(tmp_path):
         readers.scan(_mapped(tmp_path, "id")).to_table()
 
 
+# ------------------------------------------------------------------------------------------------- CHAR inside of types
+
+RAW = "__CHAR_VARCHAR_TYPE_STRING"
+TEXTS = {"type": "array", "elementType": "string", "containsNull": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "values"),
+    [
+        (struct(field("c", "string")), "struct<c:char(5)>", [{"c": "ab"}]),
+        (TEXTS, "array<char(5)>", [["ab"]]),
+        ({"type": "map", "keyType": "string", "valueType": TEXTS}, "map<varchar(2),array<char(5)>>", None),
+    ],
+    ids=["struct", "array", "map"],
+)
+def test_char_inside_of_other_types_is_refused_where_it_is_read(tmp_path, kind, raw, values):
+    fields = [field("id", "integer"), field("s", kind, **{RAW: raw})]
+    rows = {"id": pa.array([1], INT)} if values is None else {"id": pa.array([1], INT), "s": pa.array(values)}
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table(rows)})
+    assert readers.scan(path, where="id = 1", columns=["id"]).to_table().to_pylist() == [{"id": 1}]
+    for arguments in ({}, {"columns": ["s"]}, {"columns": ["id"], "where": "s IS NOT NULL"}):
+        with pytest.raises(NotSupportedError, match=r"CHAR\(n\) inside of the column s"):
+            readers.scan(path, **arguments)
+
+
+def test_an_index_of_char_inside_of_a_struct_is_not_used(tmp_path):
+    fields = [field("id", "integer"), field("s", struct(field("c", "string")), **{RAW: "struct<c:char(5)>"})]
+    rows = pa.table({"id": pa.array([1], INT), "s": pa.array([{"c": "ab"}])})
+    path = _indexed_by(tmp_path, "s.c", fields, {"low": rows, "high": rows})
+    with pytest.raises(NotSupportedError, match=r"CHAR\(n\) inside of the column s"):
+        readers.scan(path, 0.5, columns=["id"])
+    assert readers.scan(path, where="id = 1", columns=["id"]).files == 2
+
+
+def test_varchar_inside_of_other_types_is_read(tmp_path):
+    fields = [field("s", struct(field("c", "string")), **{RAW: "struct<c:varchar(5)>"})]
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table({"s": pa.array([{"c": "ab"}])})})
+    assert readers.scan(path, where="s.c = 'ab'").to_table().num_rows == 1
+
+
+def test_fields_have_no_width_of_their_own(tmp_path):
+    """CREATE TABLE AS SELECT keeps the metadata of a column in a field, where Spark does not look for it."""
+    fields = [field("s", struct(field("c", "string", **{RAW: "char(5)"})))]
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table({"s": pa.array([{"c": "ab"}])})})
+    assert readers.scan(path, where="s.c = 'ab'").to_table().num_rows == 1
+
+
 # ---------------------------------------------------------------------------------------- columns with one joined name
 
 
