@@ -205,6 +205,45 @@ def name_in_file(field: Field, names: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
+def has_ids_of_log(fields: Sequence[Field], stored: Sequence[pa.Field]) -> bool:
+    """Returns whether fields that are found in a file by name are those that column mapping finds by id, at all levels.
+
+    Args:
+        fields: fields of the table.
+        stored: fields of the file at the same place.
+
+    Raises:
+        NotSupportedError: several names differ from a field's in their case only.
+    """
+    ids = {of_file.name: _id_in_file(of_file) for of_file in stored}
+    types = {of_file.name: of_file.type for of_file in stored}
+    for field in fields:
+        name, number = name_in_file(field, list(ids)), field.get("metadata", {}).get("delta.columnMapping.id")
+        # Columns of Delta's own, such as those of row tracking, have no ids beside others that have some.
+        is_unknown = name is None and not any(ids.values())
+        if is_unknown or [other for other, found in ids.items() if found == number] != ([] if name is None else [name]):
+            return False
+        if name is not None and not _has_ids_inside(field["type"], types[name]):
+            return False
+    return True
+
+
+def _has_ids_inside(kind: Any, stored: pa.DataType) -> bool:
+    if not isinstance(kind, Mapping):
+        return True
+    if kind["type"] == "struct":
+        return pa.types.is_struct(stored) and has_ids_of_log(kind["fields"], list(stored))
+    if kind["type"] == "array":
+        return pa.types.is_list(stored) and _has_ids_inside(kind["elementType"], stored.value_type)
+    pairs = ((kind["keyType"], "key_type"), (kind["valueType"], "item_type"))
+    return pa.types.is_map(stored) and all(_has_ids_inside(inner, getattr(stored, name)) for inner, name in pairs)
+
+
+def _id_in_file(field: pa.Field) -> int | None:
+    found = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if found is None else int(found)
+
+
 def sql_type(kind: Any) -> str:
     """Returns a type of the log as Spark writes it; '' for nested types."""
     return _SQL_TYPES.get(kind, kind) if isinstance(kind, str) else ""

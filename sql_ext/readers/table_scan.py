@@ -32,9 +32,9 @@ from sql_ext.readers.table_columns import (
     TableColumns,
     as_read,
     has_char_inside,
+    has_ids_of_log,
     name_in_file,
     padded,
-    stored_name,
 )
 
 if TYPE_CHECKING:
@@ -198,17 +198,15 @@ class Scan:
 
     def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> dict[str, str]:
         """Names in the file of the columns that it has, by their names for users."""
-        available, columns = parquet.schema_arrow.names, self._table.columns
+        schema, columns = parquet.schema_arrow, self._table.columns
         fields = {name: columns.field(name) for name in names if name not in columns.partitioned_by}
-        if self._table.configuration.get("delta.columnMapping.mode") != "id":
-            found = {name: name_in_file(field, available) for name, field in fields.items()}
-            return {name: stored for name, stored in found.items() if stored is not None}
-        stored = {name: stored_name(field) for name, field in fields.items()}
-        if not set(stored.values()) <= set(available):
+        is_by_id = self._table.configuration.get("delta.columnMapping.mode") == "id"
+        if is_by_id and not has_ids_of_log(list(fields.values()), list(schema)):
             raise NotSupportedError(
                 f"{self.location} maps columns by ids that its files do not name: read it with Spark."
             )
-        return stored
+        found = {name: name_in_file(field, schema.names) for name, field in fields.items()}
+        return {name: stored for name, stored in found.items() if stored is not None}
 
     def _values(self, name: str, batch: pa.RecordBatch, file: DeltaFile, stored: str | None) -> pa.Array:
         kind = self._table.columns.schema.field(name).type
