@@ -1,6 +1,8 @@
 """``use-spark diagnose``."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 
@@ -67,6 +69,28 @@ def test_a_page_is_written(table, tmp_path):
     assert (done.exit_code, done.output.strip()) == (0, str(page))
     assert page.read_text().startswith("<!doctype html>")
     assert run(str(table), "--html", str(tmp_path / "no" / "page.html")).exit_code == 1
+
+
+@pytest.mark.parametrize("option", [[], ["--json"], ["--html"]], ids=["text", "json", "html"])
+def test_names_of_folders_need_not_be_valid_unicode(table, tmp_path, option):
+    name = os.fsdecode(b"bad\xffname")
+    shutil.copytree(table, tmp_path / name)
+    shutil.copytree(table, tmp_path / "t")
+    page = tmp_path / "page.html"
+    option = ["--html", str(page)] if option == ["--html"] else option
+    done = subprocess.run(
+        [sys.executable, "-m", "sql_ext", "diagnose", str(tmp_path), *option],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    output = page.read_text("utf-8") if "--html" in option else done.stdout
+    if "--json" in option:
+        found = [json.loads(line) for line in output.splitlines()]
+        assert {one["location"] for one in found} == {str(tmp_path / "t"), str(tmp_path / name)}
+    else:
+        assert "bad name" in output or "bad\\udcffname" in output
 
 
 def test_queries_come_from_a_file(table, tmp_path):
