@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from catalog.predicates.index_conditions import IndexCondition, RowHash
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from sql_ext.draws import checked_bounds
+from sql_ext.readers.arguments import checked_location, checked_storage_options
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
@@ -299,13 +300,15 @@ def scan(
     _check_version(version)
     if columns is not None:
         _check_columns(columns)
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidArgumentError.of("path", str(path), "the path or URL of a table")
-    path = fspath(path)
-    table = DeltaFiles.of(path, None if version is None else int(version), _checked_options(storage_options))
+    location = checked_location("path", path, "the path or URL of a table")
+    options = checked_storage_options(storage_options)
+    table = DeltaFiles.of(location, None if version is None else int(version), options)
     names = tuple(table.columns.schema.names)
     if columns is not None:
         names = tuple(table.columns.find([name]).path[0] for name in columns)
+        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+        if twice is not None:
+            raise InvalidArgumentError.of("columns", str(columns), f"each column once; {twice} is there twice")
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
     _check_char(table, [*names, *(column.path[0] for column in _columns_of_filters(condition, weights))])
@@ -315,7 +318,7 @@ def scan(
     may_match = file_test(AllOf(()) if condition is None else condition)
     chosen = tuple(file for file in table.files if may_match(file) and indexed.may_have_rows(file.tags))
     return Scan(
-        path,
+        location,
         table.version,
         len(chosen),
         sum(file.bytes for file in chosen),
@@ -356,15 +359,6 @@ def _check_char(table: DeltaFiles, names: Sequence[str]) -> None:
                 f"{table.location} has CHAR(n) inside of the column {name}, whose values Spark pads: read other "
                 "columns, or read it with Spark."
             )
-
-
-def _checked_options(options: Any) -> Mapping[str, str]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping) or not all(isinstance(text, str) for pair in options.items() for text in pair):
-        # Values may be secrets.
-        raise InvalidArgumentError.of("storage_options", type(options).__name__, "a dict of texts by texts")
-    return options
 
 
 def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:

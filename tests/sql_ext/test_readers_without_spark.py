@@ -103,11 +103,17 @@ def test_a_version_without_a_log_is_that_of_no_table(tmp_path, folder, version):
         readers.scan(tmp_path / "t", version=version)
 
 
+class PathOfBytes:
+    def __fspath__(self):
+        return b"/t"
+
+
 def test_a_path_is_a_text_or_a_path(tables):
     path = tables["changed"].path
     assert readers.scan(Path(path)).location == str(path)
-    with pytest.raises(InvalidArgumentError, match="path = 'None'"):
-        readers.scan(None)
+    for other in (None, "", " ", PathOfBytes(), bytes(path)):
+        with pytest.raises(InvalidArgumentError, match=r"path = '.*' is not accepted: the path or URL of a table"):
+            readers.scan(other)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +129,11 @@ def test_a_path_is_a_text_or_a_path(tables):
         ({"columns": []}, "columns = "),
         ({"columns": 5}, "columns = '5'"),
         ({"columns": "id"}, "columns = 'id'"),
+        ({"columns": ["id", "st", "ID"]}, "id is there twice"),
         ({"where": 5}, "where = 5"),
         ({"where": b"id = 1"}, "where = "),
+        ({"where": "s = '\ud800'"}, "valid Unicode"),
+        ({"where": "st = 1"}, "only IS NULL of st, which is a struct, an array or a map"),
         ({"storage_options": {"key": 1}}, "storage_options = "),
         ({"storage_options": "secret"}, "storage_options = 'str'"),
     ],

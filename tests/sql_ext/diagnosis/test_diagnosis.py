@@ -268,6 +268,29 @@ def test_the_text_of_a_table_fits_a_terminal_and_ends_with_the_verdict(unordered
     assert any(line.split()[:2] == ["x", "bigint"] for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"paths": ""}, "paths = ''"),
+        ({"paths": ["t", " "]}, "paths = ' '"),
+        ({"paths": []}, "paths = '[]'"),
+        ({"paths": b"t"}, "paths = "),
+        ({"paths": [b"t"]}, "paths = "),
+        ({"queries": [1]}, "queries = '[1]'"),
+        ({"queries": 5}, "queries = '5'"),
+        ({"queries": {"SELECT * FROM t"}}, "queries = "),
+        ({"processes": "2"}, "processes = '2'"),
+        ({"processes": True}, "processes = 'True'"),
+        ({"processes": 0}, "processes = '0'"),
+        ({"storage_options": {"key": 1}}, "storage_options = 'dict'"),
+    ],
+)
+def test_arguments_are_checked(arguments, named):
+    with pytest.raises(InvalidArgumentError) as refused:
+        diagnose(**{"paths": "/missing", **arguments})
+    assert named in str(refused.value)
+
+
 def test_names_in_a_text_control_no_terminal_and_forge_no_line(tmp_path):
     hostile = "\x1b]0;title\x07\x9b2J\nforged line"
     rows = pa.table({hostile: pa.array(range(3_000), pa.int32())})
