@@ -127,7 +127,11 @@ def test_times_of_statistics_beyond_2262_are_unknown(log, is_int96):
     assert found == {path: not is_int96 or path in "ace" for path in moments}
 
 
-@pytest.mark.parametrize("text", ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null", f'{{"x": {"[" * 10**5}{"]" * 10**5}}}'],
+    ids=["open", "number", "tags", "list", "null", "deep"],
+)
 def test_a_log_that_cannot_be_read_costs_bytes_only(log, text, caplog):
     (log / f"{0:020}.json").write_text(text, encoding="utf-8")
     assert _tags(log, 0) == {}
