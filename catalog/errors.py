@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from catalog.control_characters import without_control_characters
 from catalog.counted_nouns import agreeing
 from catalog.similar_names import nearest_names
 
@@ -12,9 +12,6 @@ from catalog.similar_names import nearest_names
 _MOST_NAMES = 12
 # `CALL use.help` lists names of these kinds.
 _KINDS_OF_HELP = ("procedure", "parameter")
-# Messages are one line, but names and predicates may contain line ends, other control characters, and halves of
-# surrogate pairs, which cannot be sent to a client.
-_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 def first_line(error: BaseException) -> str:
@@ -46,7 +43,8 @@ class UseError(Exception):
     sql_state = "XX000"
 
     def __init__(self, message: str, *, code: str | None = None, sql_state: str | None = None) -> None:
-        message = _LINE_ENDS.sub(" ", message).strip()
+        # Messages are one line, but names and predicates in them may have several.
+        message = without_control_characters(message).strip()
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import InvalidArgumentError, WriteDeniedError
+from catalog.errors import InvalidArgumentError
 from catalog.jvm.metastore import SESSION_CATALOG
 from catalog.table.managed_table import ManagedTable
 from procedures.declare.declaration import Call
@@ -21,11 +21,11 @@ from procedures.insight.health.health import diagnosis_of
 from procedures.insight.report.facts import gather
 from procedures.insight.report.lake import TableLine, gather_lake, lake_page
 from procedures.insight.report.page import page
+from procedures.insight.report.page_file import check_page_file, is_page, write_page
 from procedures.insight.report.plots import missing_package
 from procedures.process.application import application
 
 _MOST_AXES = 2
-_BEGINNING = b"<!doctype html>"
 
 
 @dataclass(frozen=True)
@@ -54,29 +54,8 @@ def _validate(arguments: Mapping[str, Any]) -> None:
     if columns is not None and not (0 < len(columns) <= _MOST_AXES and len(set(columns)) == len(columns)):
         raise InvalidArgumentError.of("columns", f"array({', '.join(columns)})", "one or two indexed columns")
     if out is not None:
-        _check_file(out)
-
-
-def _check_file(out: str) -> None:
-    """Refuses what is no file, and any file other than a page: statements come from users of a server, too."""
-    path = Path(out)
-    try:
-        is_place = bool(out.strip()) and "\0" not in out and not path.is_dir() and path.absolute().parent.is_dir()
-        is_other = is_place and path.exists() and not _is_page(path)
-    except OSError:  # Such as a name that is too long.
-        is_place = is_other = False
-    if not is_place:
-        raise InvalidArgumentError.of("out", out, "a file on the driver, in a folder that exists")
-    if is_other:
-        raise InvalidArgumentError.of("out", out, "a new file, or an HTML page to replace; this is another file")
-
-
-def _is_page(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_BEGINNING)).lower() in (_BEGINNING, b"")
-    except OSError:
-        return False
+        # Statements come from users of a server, too.
+        check_page_file("out", out, "a file on the driver")
 
 
 def _page(
@@ -98,7 +77,7 @@ def _pages_beside(out: str | None, lines: Sequence[TableLine]) -> dict[str, str]
         return {}
     own = Path(out).absolute()
     named = {line.name: f"{line.name.removeprefix(f'{SESSION_CATALOG}.')}.html" for line in lines}
-    beside = {file.name for file in own.parent.glob("*.html") if file != own and _is_page(file)}
+    beside = {file.name for file in own.parent.glob("*.html") if file != own and is_page(file)}
     return {name: quote(file) for name, file in named.items() if file in beside}
 
 
@@ -125,10 +104,7 @@ def report(
     if out is None:
         return ReportRow(None, len(text.encode()), score, text, message)
     path = Path(out).absolute()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise WriteDeniedError(f"{path} cannot be written: {error.strerror or error}.") from error
+    write_page(path, text)
     return ReportRow(str(path), len(text.encode()), score, None, message)
 
 

@@ -135,7 +135,8 @@ def _end_without_output(problem: str) -> NoReturn:
 
 
 def _run() -> None:
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    # Names of files need not be valid Unicode. In JSON, the replacement is an escape of the same character.
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="backslashreplace")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = out
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catalog.errors import FileSystemError, InvalidArgumentError
+from catalog.errors import InvalidArgumentError
 from catalog.settings.setting import SIZE
 from sql_ext.commands.exits import exit_codes_text, guarded
 from sql_ext.commands.hanging_lines import terminal_width
@@ -33,25 +33,31 @@ def _size(ctx: click.Context, option: click.Parameter, value: str | None) -> int
         raise click.BadParameter(f"'{value}' is not accepted: give {SIZE.accepted}.", ctx, option) from error
 
 
-def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, html: Path | None, limit: int) -> None:
+def _not_blank(ctx: click.Context, argument: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(path.strip() for path in value):
+        raise click.BadParameter("it is empty: give a path or a URL.", ctx, argument)
+    return value
+
+
+def _run(paths: tuple[str, ...], request: Callable[[], Request], as_json: bool, html: str | None, limit: int) -> None:
+    from procedures.insight.report.page_file import check_page_file, write_page
     from sql_ext.diagnosis.html_page import diagnosis_page
     from sql_ext.diagnosis.many_tables import diagnose_tables
     from sql_ext.diagnosis.text_page import diagnoses_text
 
+    if html is not None:
+        check_page_file("--html", html, "a file")
     with _Bar() as bar:
         found = diagnose_tables(paths, request(), bar.show, processes=os.cpu_count() or 1)
     if html is not None:
-        try:
-            html.write_text(diagnosis_page(found), "utf-8")
-        except OSError as error:
-            raise FileSystemError.of(str(html), error.strerror or str(error)) from error
+        write_page(Path(html), diagnosis_page(found))
     if as_json:
         for entry in (*found.to_dict()["tables"], *found.to_dict()["unreadable"]):
             click.echo(json_text(entry))
     elif html is None:
         click.echo(diagnoses_text(found, terminal_width() or _WIDTH, limit))
     else:
-        click.echo(str(html))
+        click.echo(html)
 
 
 def _diagnose(
@@ -100,7 +106,7 @@ COMMAND = click.Command(
     "diagnose",
     callback=_diagnose,
     params=[
-        click.Argument(["paths"], nargs=-1, required=True, metavar="PATH..."),
+        click.Argument(["paths"], nargs=-1, required=True, metavar="PATH...", callback=_not_blank),
         click.Option(
             ["--queries"],
             type=click.Path(path_type=Path),
@@ -129,8 +135,8 @@ COMMAND = click.Command(
         click.Option(["--json", "as_json"], is_flag=True, help="Prints one JSON object per table."),
         click.Option(
             ["--html"],
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="Writes a page to this file, which needs no other file.",
+            type=click.Path(dir_okay=False),
+            help="Writes a page to this file, which needs no other file. It is a new file, or an earlier page.",
         ),
         click.Option(
             ["--limit"], type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Tables to show at most."

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from catalog.control_characters import without_control_characters
 from sql_ext.commands.hanging_lines import terminal_width
 from sql_ext.commands.readable_values import readable, readable_name
 
@@ -132,6 +133,7 @@ def table_text(
         numeric: which columns are right-aligned; those with numbers by default.
         hidden_first: columns that a narrow terminal may hide, in this order. A line on standard error names them.
     """
+    header = [without_control_characters(name) for name in header]
     texts = [[_cell(cell) for cell in row] for row in rows]
     if numeric is None:
         numeric = [_is_numeric([row[i] for row in rows]) for i in range(len(header))]
@@ -143,7 +145,7 @@ def table_text(
         if fitted.hidden:
             say(f"hidden to fit the terminal: {', '.join(fitted.hidden)}; --json prints all columns")
         return fitted.text
-    widths = [max(len(line[i]) for line in [list(header), *texts]) for i in range(len(header))]
+    widths = [max(len(line[i]) for line in [header, *texts]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
         padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(cells, widths, numeric, strict=True))
@@ -159,14 +161,14 @@ def _is_numeric(values: Sequence[Any]) -> bool:
 
 
 def _cell(value: Any) -> str:
-    """Returns a value on one line."""
+    """Returns a value on one line, which controls no terminal."""
     if value is None:
         return ""
     value = plain(value)
     text = json_text(value) if isinstance(value, (bool, list, dict)) else str(value)
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    return without_control_characters(text.replace("\r", "\\r").replace("\n", "\\n"))
 
 
 def say(text: str) -> None:
     """Prints one line on standard error."""
-    click.echo(f"use-spark: {' '.join(text.split())}", err=True)
+    click.echo(f"use-spark: {' '.join(without_control_characters(text).split())}", err=True)

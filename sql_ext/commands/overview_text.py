@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.control_characters import without_control_characters
 from catalog.counted_nouns import counted
 from catalog.quantities import size_text
 from sql_ext.commands.hanging_lines import hanging
@@ -38,7 +39,8 @@ def overview_text(row: Row, width: int | None = None) -> str:
         "last optimization": "none recorded" if last is None else _last_text(last),
         "automatic": automatic["state"] + (f" ({automatic['type']})" if automatic["type"] else ""),
     }
-    lines = [f"{name:<{_MARGIN}}{fact}" for name, fact in facts.items()]
+    # Names and properties are those of a log that others may have written.
+    lines = [f"{name:<{_MARGIN}}{without_control_characters(str(fact))}" for name, fact in facts.items()]
     return "\n".join(lines if width is None else [hanging(line, _MARGIN, width) for line in lines])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from numbers import Integral
+from os import PathLike
 from typing import Any
 
 from catalog.errors import InvalidArgumentError
@@ -13,8 +14,10 @@ from sql_ext.diagnosis.html_page import diagnosis_page
 from sql_ext.diagnosis.many_tables import Diagnoses, diagnose_tables
 from sql_ext.diagnosis.results import DEFAULT_BUDGET_BYTES, Request
 from sql_ext.diagnosis.text_page import diagnoses_text
+from sql_ext.readers.arguments import checked_location, checked_storage_options
 
 _Path = str | PathLike[str]
+_PATHS = "a path or URL of a table or a folder, or a list of them"
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,30 @@ def diagnose(
         UseError: the only table cannot be read.
     """
     names: Any = [paths] if isinstance(paths, (str, PathLike)) else paths
-    if not isinstance(names, Sequence) or not names or not all(isinstance(name, (str, PathLike)) for name in names):
-        raise InvalidArgumentError.of("paths", str(paths), "a path or URL of a table or a folder, or a list of them")
+    if not isinstance(names, Sequence) or not names:
+        raise InvalidArgumentError.of("paths", str(paths), _PATHS)
+    locations = [checked_location("paths", name, _PATHS) for name in names]
+    _check_queries(queries)
     text = queries if queries is None or isinstance(queries, str) else ";".join(queries)
     request = Request(
         SIZE.parse("budget", str(budget)),
         None if target_file_bytes is None else SIZE.parse("target_file_bytes", str(target_file_bytes)),
         text,
-        storage_options,
+        checked_storage_options(storage_options),
     )
-    if processes < 1:
-        raise InvalidArgumentError.of("processes", str(processes), "a whole number from 1")
-    found = diagnose_tables([fspath(name) for name in names], request, processes=processes)
+    _check_processes(processes)
+    found = diagnose_tables(locations, request, processes=int(processes))
     return DiagnosisReport(found.tables, found.unreadable)
+
+
+def _check_processes(processes: Any) -> None:
+    is_whole = isinstance(processes, Integral) and not isinstance(processes, bool)
+    if not (is_whole and processes >= 1):
+        raise InvalidArgumentError.of("processes", str(processes), "a whole number from 1")
+
+
+def _check_queries(queries: Any) -> None:
+    is_list = isinstance(queries, Sequence) and not isinstance(queries, (str, bytes))
+    if queries is None or isinstance(queries, str) or (is_list and all(isinstance(query, str) for query in queries)):
+        return
+    raise InvalidArgumentError.of("queries", str(queries), "SELECT statements, as a text or a list of texts")

@@ -55,11 +55,13 @@ def diagnosis_page(found: Diagnoses) -> str:
     parts += [_section(number, table) for number, table in enumerate(found.tables[:_MOST_IN_FULL])]
     if len(found.tables) > _MOST_IN_FULL:
         parts.append(f"<p>Only the first {_MOST_IN_FULL} tables are shown in full.</p>")
-    return (
+    page = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Diagnosis of Delta tables</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{_STYLE}</style></head>\n<body><main>\n" + "\n".join(parts) + "\n</main></body></html>\n"
     )
+    # Names of folders need not be valid Unicode.
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _section(number: int, found: TableDiagnosis) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from catalog.control_characters import without_control_characters
 from catalog.quantities import share_text, size_text
 from sql_ext.commands.terminal_table import terminal_table
 from sql_ext.diagnosis.many_tables import Diagnoses
@@ -39,13 +40,13 @@ def table_page(found: TableDiagnosis, width: int) -> str:
 
 
 def _lines(found: TableDiagnosis, width: int) -> Iterator[str]:
-    yield f"{found.location} (version {found.version})"
+    yield without_control_characters(f"{found.location} (version {found.version})")
     for text in facts_of(found):
-        yield f"  {text}"
+        yield f"  {without_control_characters(text)}"
     if found.columns:
         yield ""
         yield "Share of the bytes that a range of 1 % of the values of a column reads"
-        rows = column_rows(found)
+        rows = _without_control_characters(column_rows(found))
         table = terminal_table(
             COLUMN_HEADER, rows[:MOST_COLUMNS], [n > 1 for n in range(len(COLUMN_HEADER))], width - 2
         )
@@ -58,11 +59,16 @@ def _lines(found: TableDiagnosis, width: int) -> Iterator[str]:
     yield ""
     yield "What USE would change"
     for text in changes_of(found):
-        yield f"  {text}"
+        yield f"  {without_control_characters(text)}"
     yield ""
-    yield found.verdict.sentence
+    yield without_control_characters(found.verdict.sentence)
     if found.verdict.command:
-        yield f"  {found.verdict.command}"
+        yield f"  {without_control_characters(found.verdict.command)}"
+
+
+def _without_control_characters(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Rows whose names, which others may have chosen, control no terminal."""
+    return [[without_control_characters(cell) for cell in row] for row in rows]
 
 
 def facts_of(found: TableDiagnosis) -> list[str]:
@@ -133,11 +139,11 @@ def overview_page(found: Diagnoses, width: int, most: int) -> str:
     """
     header = ("table", "size", "files", "small", "gain", "today", "indexed", "saved per read", "columns")
     numeric = (False, True, True, True, False, True, True, True, False)
-    rows = [overview_row(table) for table in found.tables[:most]]
+    rows = _without_control_characters([overview_row(table) for table in found.tables[:most]])
     lines = [terminal_table(header, rows, numeric, width, ("small", "files")).text.rstrip("\n")] if rows else []
     if len(found.tables) > most:
         lines.append(f"{len(found.tables) - most:,} more tables: --limit, --json or --html shows them")
-    lines += [f"{one.location}: {one.code}: {one.message}" for one in found.unreadable]
+    lines += [without_control_characters(f"{one.location}: {one.code}: {one.message}") for one in found.unreadable]
     return "\n".join([*lines, "", totals_of(found)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,9 @@ class LocalState:
         """See ``StateFolder``."""
         path = self.folder / STATE_FOLDER / file
         try:
+            # A named pipe without a writer would block.
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError(f"{path} is no regular file")
             return path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None

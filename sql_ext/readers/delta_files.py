@@ -21,6 +21,7 @@ from catalog.errors import FileSystemError, MissingPackageError, NotSupportedErr
 from catalog.locations import path_of_file_url
 from sql_ext.readers.deletion_vectors import deleted_positions
 from sql_ext.readers.log_entries import LogEntry, Tags, entries_of_files
+from sql_ext.readers.log_segment import LOG, newest_version
 from sql_ext.readers.table_columns import TableColumns, stored_name
 
 # Reader features of tables whose rows are read correctly here.
@@ -105,16 +106,20 @@ class DeltaFiles:
         try:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError
+            from deltalake.fs import DeltaStorageHandler
         except ImportError as error:
             raise MissingPackageError.of("deltalake") from error
         try:
             _check_folder(location)
+            if version is not None:
+                # deltalake tries all versions up to a missing one.
+                newest = newest_version(pafs.PyFileSystem(DeltaStorageHandler(location, dict(storage_options))))
+                if newest is None:
+                    raise TableError.missing(location, f"no version in {LOG}")
+                if version > newest:
+                    raise VersionError.missing(version, 0, newest)
             table = DeltaTable(location, version=version, storage_options=dict(storage_options))
         except (DeltaError, OSError, ValueError) as error:
-            if version is not None:
-                newest = cls.of(location, None, storage_options).version
-                if version > newest:
-                    raise VersionError.missing(version, 0, newest) from None
             raise TableError.missing(location, causes_of(error)) from error
         found = cls(location, storage_options, table)
         found._check_features()

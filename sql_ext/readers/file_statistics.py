@@ -60,6 +60,8 @@ def _may_hold(file: DeltaFile, condition: Comparison[Column]) -> bool:
     name = condition.column.path[0]
     if name in file.partition:
         value = file.partition[name]
+        if condition.column.width is not None and isinstance(value, str):
+            value = value.ljust(condition.column.width)  # as the rows are read
         return _may_be_true(condition, value, value, file_has_null=value is None, file_has_value=value is not None)
     low, high, nulls = (_statistic(values, condition.column) for values in (file.minima, file.maxima, file.nulls))
     # A column with fields has a number of nulls for each of them.

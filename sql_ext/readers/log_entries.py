@@ -56,7 +56,7 @@ def entries_of_files(files: pafs.FileSystem, version: int) -> dict[str, LogEntry
     """
     try:
         return _entries(files, version)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         logger.warning("The index of the table cannot be read, so every file is read: %s", error)
         return {}
 

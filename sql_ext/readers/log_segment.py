@@ -47,6 +47,17 @@ class LogSegment:
         return cls(start, _below_log(checkpoint), _below_log(commits), sum(sizes[name] for name in commits))
 
 
+def newest_version(files: pafs.FileSystem) -> int | None:
+    """Returns the newest version of which the log has a file; None without any.
+
+    Args:
+        files: the table's folder.
+    """
+    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(LOG, allow_not_found=True))]
+    found = (_COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name) for name in names)
+    return max((int(match[1]) for match in found if match is not None), default=None)
+
+
 def _below_log(names: list[str]) -> tuple[str, ...]:
     return tuple(f"{LOG}/{name}" for name in names)
 

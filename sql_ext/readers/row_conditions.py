@@ -7,6 +7,7 @@ BOOLEAN column, and IS [NOT] TRUE or FALSE of one. They mean what they mean in S
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ from sql_ext.readers.literals import literal
 from sql_ext.readers.table_columns import Column, TableColumns
 
 _DEEPEST = 50
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _ACCEPTED = (
     "AND, OR, NOT and comparisons of one column with literals (=, <>, <, <=, >, >=, <=>, BETWEEN, IN, IS NULL, "
     "LIKE 'prefix%')"
@@ -54,6 +56,8 @@ def parsed(text: str, find: Callable[[Sequence[str]], Column]) -> RowCondition:
 def _parsed(text: str, find: Callable[[Sequence[str]], Column]) -> RowCondition:
     if not isinstance(text, str):
         raise InvalidArgumentError.of("where", text, "a text")
+    if _SURROGATES.search(text):
+        raise InvalidArgumentError.of("where", text, "valid Unicode, without halves of surrogate pairs")
     try:
         (statement,) = sqlglot.parse(f"SELECT 1 WHERE {text}", read="spark")
     except (SqlglotError, ValueError) as error:
@@ -126,6 +130,9 @@ class _Reading:
         try:
             return literal(node, column.sql_type, is_listed=is_listed)
         except ValueError:
+            if not column.sql_type:
+                accepted = f"only IS NULL of {column.name}, which is a struct, an array or a map"
+                raise InvalidArgumentError.of("where", self.text, accepted) from None
             text = node.sql(dialect="spark")
             accepted = f"literals of the type of {column.name}, {column.sql_type.upper()}, and {text} is none"
             raise InvalidArgumentError.of("where", self.text, accepted) from None

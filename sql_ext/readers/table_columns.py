@@ -32,7 +32,7 @@ _ARROW_TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"char\((\d+)\)", re.IGNORECASE)
+_CHAR_TYPE, _CHAR = "__CHAR_VARCHAR_TYPE_STRING", re.compile(r"\bchar\((\d+)\)", re.IGNORECASE)
 _COLLATIONS = "__COLLATIONS"
 _TYPE_CHANGES = "delta.typeChanges"
 
@@ -45,7 +45,7 @@ class Column:
         path: its names from the outermost.
         stored_path: the same as files and statistics have them.
         sql_type: its type as Spark writes it in lower case, such as ``bigint``.
-        width: number of characters of CHAR(n); None for other types.
+        width: number of characters of CHAR(n) at the top level; None for other types.
         collation: its collation; None for the order of bytes.
         was_float: a DOUBLE that was widened from FLOAT.
         log_type: its type as the log has it.
@@ -162,9 +162,16 @@ def collation_of(field: Field) -> str | None:
     return None if found is None else str(found)
 
 
+def has_char_inside(field: Field) -> bool:
+    """Returns whether a top-level column has CHAR(n) inside of a struct, an array or a map."""
+    kind = field.get("metadata", {}).get(_CHAR_TYPE, "")
+    return _CHAR.search(kind) is not None and _CHAR.fullmatch(kind) is None
+
+
 def _inside(field: Field, inner: Column) -> Column:
     path, stored_path = (field["name"], *inner.path), (stored_name(field), *inner.stored_path)
-    return replace(inner, path=path, stored_path=stored_path)
+    # Spark takes the width of a field from the metadata of the top-level column, see has_char_inside.
+    return replace(inner, path=path, stored_path=stored_path, width=None)
 
 
 def is_struct(kind: Any) -> bool:
@@ -196,6 +203,45 @@ def name_in_file(field: Field, names: Sequence[str]) -> str | None:
     if len(found) > 1:
         raise NotSupportedError(f"A file has several fields for the column {field['name']}: {', '.join(found)}.")
     return found[0] if found else None
+
+
+def has_ids_of_log(fields: Sequence[Field], stored: Sequence[pa.Field]) -> bool:
+    """Returns whether fields that are found in a file by name are those that column mapping finds by id, at all levels.
+
+    Args:
+        fields: fields of the table.
+        stored: fields of the file at the same place.
+
+    Raises:
+        NotSupportedError: several names differ from a field's in their case only.
+    """
+    ids = {of_file.name: _id_in_file(of_file) for of_file in stored}
+    types = {of_file.name: of_file.type for of_file in stored}
+    for field in fields:
+        name, number = name_in_file(field, list(ids)), field.get("metadata", {}).get("delta.columnMapping.id")
+        # Columns of Delta's own, such as those of row tracking, have no ids beside others that have some.
+        is_unknown = name is None and not any(ids.values())
+        if is_unknown or [other for other, found in ids.items() if found == number] != ([] if name is None else [name]):
+            return False
+        if name is not None and not _has_ids_inside(field["type"], types[name]):
+            return False
+    return True
+
+
+def _has_ids_inside(kind: Any, stored: pa.DataType) -> bool:
+    if not isinstance(kind, Mapping):
+        return True
+    if kind["type"] == "struct":
+        return pa.types.is_struct(stored) and has_ids_of_log(kind["fields"], list(stored))
+    if kind["type"] == "array":
+        return pa.types.is_list(stored) and _has_ids_inside(kind["elementType"], stored.value_type)
+    pairs = ((kind["keyType"], "key_type"), (kind["valueType"], "item_type"))
+    return pa.types.is_map(stored) and all(_has_ids_inside(inner, getattr(stored, name)) for inner, name in pairs)
+
+
+def _id_in_file(field: pa.Field) -> int | None:
+    found = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if found is None else int(found)
 
 
 def sql_type(kind: Any) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from catalog.predicates.index_conditions import IndexCondition, RowHash
 from catalog.pruning.read_planning import plan_read, plan_sample
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 from sql_ext.draws import checked_bounds
+from sql_ext.readers.arguments import checked_location, checked_storage_options
 from sql_ext.readers.delta_files import DeltaFile, DeltaFiles, reading
 from sql_ext.readers.file_selection import IndexedFiles
 from sql_ext.readers.file_statistics import file_test
@@ -28,7 +28,15 @@ from sql_ext.readers.legacy_calendar import LegacyCalendar
 from sql_ext.readers.row_conditions import RowCondition, index_condition, parsed
 from sql_ext.readers.row_masks import mask_of
 from sql_ext.readers.spark_hash import hash_of
-from sql_ext.readers.table_columns import Column, TableColumns, as_read, name_in_file, padded, stored_name
+from sql_ext.readers.table_columns import (
+    Column,
+    TableColumns,
+    as_read,
+    has_char_inside,
+    has_ids_of_log,
+    name_in_file,
+    padded,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +174,8 @@ class Scan:
 
     def _rows_of(self, file: DeltaFile, names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
         """Columns of the rows of a file that are asked for, and the number of rows, batch by batch."""
-        needed = list(dict.fromkeys([*names, *(column.path[0] for column in self._columns_of_filters)]))
+        filters = _columns_of_filters(self._condition, self._weights)
+        needed = list(dict.fromkeys([*names, *(column.path[0] for column in filters)]))
         position = 0
         with reading(self.location), self._table.open(file) as source:
             deleted = self._table.deleted_rows(file)
@@ -188,25 +197,17 @@ class Scan:
                 if count:
                     yield columns, count
 
-    @cached_property
-    def _columns_of_filters(self) -> tuple[Column, ...]:
-        comparisons = leaves(self._condition) if self._condition is not None else ()
-        of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
-        return (*of_condition, *(self._weights.columns if self._weights is not None else ()))
-
     def _stored(self, parquet: pq.ParquetFile, names: Sequence[str]) -> dict[str, str]:
         """Names in the file of the columns that it has, by their names for users."""
-        available, columns = parquet.schema_arrow.names, self._table.columns
+        schema, columns = parquet.schema_arrow, self._table.columns
         fields = {name: columns.field(name) for name in names if name not in columns.partitioned_by}
-        if self._table.configuration.get("delta.columnMapping.mode") != "id":
-            found = {name: name_in_file(field, available) for name, field in fields.items()}
-            return {name: stored for name, stored in found.items() if stored is not None}
-        stored = {name: stored_name(field) for name, field in fields.items()}
-        if not set(stored.values()) <= set(available):
+        is_by_id = self._table.configuration.get("delta.columnMapping.mode") == "id"
+        if is_by_id and not has_ids_of_log(list(fields.values()), list(schema)):
             raise NotSupportedError(
                 f"{self.location} maps columns by ids that its files do not name: read it with Spark."
             )
-        return stored
+        found = {name: name_in_file(field, schema.names) for name, field in fields.items()}
+        return {name: stored for name, stored in found.items() if stored is not None}
 
     def _values(self, name: str, batch: pa.RecordBatch, file: DeltaFile, stored: str | None) -> pa.Array:
         kind = self._table.columns.schema.field(name).type
@@ -238,6 +239,12 @@ class Scan:
             chosen = np.asarray(true.to_numpy(zero_copy_only=False), dtype=np.bool_)
             mask = chosen if mask is None else mask & chosen
         return mask
+
+
+def _columns_of_filters(condition: RowCondition | None, weights: _Weights | None) -> tuple[Column, ...]:
+    comparisons = leaves(condition) if condition is not None else ()
+    of_condition = [leaf.column for leaf in comparisons if isinstance(leaf, Comparison)]
+    return (*of_condition, *(weights.columns if weights is not None else ()))
 
 
 def _live(deleted: NDArray[np.int64], start: int, rows: int) -> NDArray[np.bool_] | None:
@@ -293,22 +300,25 @@ def scan(
     _check_version(version)
     if columns is not None:
         _check_columns(columns)
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidArgumentError.of("path", str(path), "the path or URL of a table")
-    path = fspath(path)
-    table = DeltaFiles.of(path, None if version is None else int(version), _checked_options(storage_options))
+    location = checked_location("path", path, "the path or URL of a table")
+    options = checked_storage_options(storage_options)
+    table = DeltaFiles.of(location, None if version is None else int(version), options)
     names = tuple(table.columns.schema.names)
     if columns is not None:
         names = tuple(table.columns.find([name]).path[0] for name in columns)
+        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+        if twice is not None:
+            raise InvalidArgumentError.of("columns", str(columns), f"each column once; {twice} is there twice")
     condition = None if where is None else parsed(where, table.columns.find)
     weights = None if bounds is None else _weights(table, *bounds)
+    _check_char(table, [*names, *(column.path[0] for column in _columns_of_filters(condition, weights))])
     indexed = IndexedFiles(
         plan_read(json.dumps(dict(table.configuration)), _read_condition(condition, weights, table.columns))
     )
     may_match = file_test(AllOf(()) if condition is None else condition)
     chosen = tuple(file for file in table.files if may_match(file) and indexed.may_have_rows(file.tags))
     return Scan(
-        path,
+        location,
         table.version,
         len(chosen),
         sum(file.bytes for file in chosen),
@@ -342,13 +352,13 @@ def _check_columns(columns: Any) -> None:
         raise InvalidArgumentError.of("columns", str(columns), "a list of names of columns")
 
 
-def _checked_options(options: Any) -> Mapping[str, str]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping) or not all(isinstance(text, str) for pair in options.items() for text in pair):
-        # Values may be secrets.
-        raise InvalidArgumentError.of("storage_options", type(options).__name__, "a dict of texts by texts")
-    return options
+def _check_char(table: DeltaFiles, names: Sequence[str]) -> None:
+    for name in names:
+        if has_char_inside(table.columns.field(name)):
+            raise NotSupportedError(
+                f"{table.location} has CHAR(n) inside of the column {name}, whose values Spark pads: read other "
+                "columns, or read it with Spark."
+            )
 
 
 def _weights(table: DeltaFiles, lower: float, upper: float) -> _Weights | None:

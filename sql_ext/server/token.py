@@ -24,13 +24,22 @@ def read_or_make_token(file: Path) -> str:
         InvalidArgumentError: others can read or change the file, or it does not contain a token.
         WriteDeniedError: the file cannot be created or read.
     """
-    place = file.expanduser().absolute()
+    place = _place(file)
     try:
         if not place.exists():
             _create(place)
         return _checked(place)
     except OSError as error:
         raise WriteDeniedError(f"token_file = '{file}' cannot be read or created: {error.strerror}.") from error
+
+
+def _place(file: Path) -> Path:
+    if "\0" in str(file):
+        raise InvalidArgumentError.of("token_file", str(file), "a path without NUL")
+    try:
+        return file.expanduser().absolute()
+    except RuntimeError as error:
+        raise InvalidArgumentError.of("token_file", str(file), "a file of a user who has a home") from error
 
 
 def _create(place: Path) -> None:

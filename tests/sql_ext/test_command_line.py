@@ -683,6 +683,13 @@ def test_cells_are_one_line():
     assert table_text(["a", "b"], [["x\ny", True], [["é"], None]]).splitlines()[2:] == ["x\\ny   true", '["é"]']
 
 
+def test_cells_and_names_of_columns_control_no_terminal():
+    hostile = "\x1b]0;title\x07\x9b2J\u2028\udcff"
+    text = table_text([hostile, "b"], [[hostile, [hostile]]])
+    assert text.replace("\n", "").isprintable()
+    assert len(text.splitlines()) == 3
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_examples_of_the_help_are_accepted(name):
     """Each is parsed as typed; nothing behind it runs."""

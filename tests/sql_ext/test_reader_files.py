@@ -127,7 +127,11 @@ def test_times_of_statistics_beyond_2262_are_unknown(log, is_int96):
     assert found == {path: not is_int96 or path in "ace" for path in moments}
 
 
-@pytest.mark.parametrize("text", ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"add": 3}', '{"add": {"path": "a", "tags": 7}}', "[]", "null", f'{{"x": {"[" * 10**5}{"]" * 10**5}}}'],
+    ids=["open", "number", "tags", "list", "null", "deep"],
+)
 def test_a_log_that_cannot_be_read_costs_bytes_only(log, text, caplog):
     (log / f"{0:020}.json").write_text(text, encoding="utf-8")
     assert _tags(log, 0) == {}
@@ -321,6 +325,15 @@ def test_a_column_stored_under_the_name_of_a_partition_has_statistics_of_its_own
     file = DeltaFile("f", 1, {"q": 1}, {"q": 100, "col-1": 10}, {"q": 101, "col-1": 11}, {"q": 0, "col-1": 0}, 2, {})
     tests = {where: file_test(parsed(where, columns.find))(file) for where in ("q = 1", "p = 10", "r = 100", "r = 1")}
     assert tests == {"q = 1": True, "p = 10": True, "r = 100": True, "r = 1": False}
+
+
+@pytest.mark.parametrize("stored", ["ab", "ab  "])
+def test_partitions_of_char_are_padded_as_rows_are(stored):
+    def may_hold(where):
+        return file_test(parsed(where, COLUMNS.find))(DeltaFile("f", 1, {"c": stored}, {}, {}, {}, 2, {}))
+
+    assert all(map(may_hold, ("c = 'ab'", "c IN ('ab', 'x')", "c <> 'a'", "c > 'ab\x01'")))
+    assert not any(map(may_hold, ("c = 'a'", "c < 'ab'", "c IS NULL")))
 
 
 # ----------------------------------------------------------------------------------------------------- conditions

@@ -77,6 +77,120 @@ def test_columns_mapped_by_ids_need_the_names_of_the_log(tmp_path):
         readers.scan(_mapped(tmp_path, "id")).to_table()
 
 
+def _by_id(name, kind, number):
+    return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name})
+
+
+def _in_file(name, kind, number):
+    return pa.field(name, kind, metadata={} if number is None else {"PARQUET:field_id": str(number)})
+
+
+def _in_all_types(kind):
+    array = {"type": "array", "elementType": kind, "containsNull": True}
+    return {"plain": kind, "array": array, "map": {"type": "map", "keyType": "string", "valueType": array}}
+
+
+@pytest.mark.parametrize("around", ["plain", "array", "map"])
+@pytest.mark.parametrize(
+    ("names", "ids", "values"),
+    [
+        (("x", "y"), (3, 4), {"x": 7, "y": 8}),
+        (("y", "X"), (4, 3), {"x": 8, "y": 7}),
+        (("y", "other"), (4, 9), {"x": None, "y": 7}),
+        (("x_old", "y"), (3, 4), None),
+        (("y", "x"), (3, 4), None),
+        (("x", "y"), (3, None), None),
+        (("y", "other"), (4, None), {"x": None, "y": 7}),
+        (("other", "more"), (None, None), None),
+        (("x", "y", "z"), (3, 4, 3), None),
+    ],
+    ids=[
+        "same",
+        "other case",
+        "later field",
+        "renamed",
+        "exchanged",
+        "no id",
+        "beside one without id",
+        "no ids",
+        "twice",
+    ],
+)
+def test_fields_mapped_by_ids(tmp_path, around, names, ids, values):
+    kind = struct(_by_id("x", "integer", 3), _by_id("y", "integer", 4))
+    stored = pa.struct([_in_file(name, INT, number) for name, number in zip(names, ids, strict=True)])
+    types = {"plain": stored, "array": pa.list_(stored), "map": pa.map_(pa.string(), pa.list_(stored))}
+    row = dict(zip(names, (7, 8, 9), strict=False))
+    column = pa.array([{"plain": row, "array": [row], "map": [("k", [row])]}[around]], types[around])
+    rows = pa.Table.from_arrays([column], schema=pa.schema([_in_file("s", types[around], 2)]))
+    configuration = {"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "9"}
+    path = write_delta_table(tmp_path / "t", [_by_id("s", _in_all_types(kind)[around], 2)], {"f": rows}, configuration)
+    if values is None:
+        with pytest.raises(NotSupportedError, match="maps columns by ids"):
+            readers.scan(path).to_table()
+    else:
+        expected = {"plain": values, "array": [values], "map": [("k", [values])]}[around]
+        assert readers.scan(path).to_table()["s"].to_pylist() == [expected]
+
+
+def test_columns_mapped_by_ids_whose_names_are_exchanged(tmp_path):
+    rows = pa.table(
+        [pa.array([1], INT), pa.array([2], INT)], schema=pa.schema([_in_file("b", INT, 1), _in_file("a", INT, 2)])
+    )
+    configuration = {"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "2"}
+    fields = [_by_id("a", "integer", 1), _by_id("b", "integer", 2)]
+    path = write_delta_table(tmp_path / "t", fields, {"f": rows}, configuration)
+    with pytest.raises(NotSupportedError, match="maps columns by ids"):
+        readers.scan(path).to_table()
+
+
+# ------------------------------------------------------------------------------------------------- CHAR inside of types
+
+RAW = "__CHAR_VARCHAR_TYPE_STRING"
+TEXTS = {"type": "array", "elementType": "string", "containsNull": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "values"),
+    [
+        (struct(field("c", "string")), "struct<c:char(5)>", [{"c": "ab"}]),
+        (TEXTS, "array<char(5)>", [["ab"]]),
+        ({"type": "map", "keyType": "string", "valueType": TEXTS}, "map<varchar(2),array<char(5)>>", None),
+    ],
+    ids=["struct", "array", "map"],
+)
+def test_char_inside_of_other_types_is_refused_where_it_is_read(tmp_path, kind, raw, values):
+    fields = [field("id", "integer"), field("s", kind, **{RAW: raw})]
+    rows = {"id": pa.array([1], INT)} if values is None else {"id": pa.array([1], INT), "s": pa.array(values)}
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table(rows)})
+    assert readers.scan(path, where="id = 1", columns=["id"]).to_table().to_pylist() == [{"id": 1}]
+    for arguments in ({}, {"columns": ["s"]}, {"columns": ["id"], "where": "s IS NOT NULL"}):
+        with pytest.raises(NotSupportedError, match=r"CHAR\(n\) inside of the column s"):
+            readers.scan(path, **arguments)
+
+
+def test_an_index_of_char_inside_of_a_struct_is_not_used(tmp_path):
+    fields = [field("id", "integer"), field("s", struct(field("c", "string")), **{RAW: "struct<c:char(5)>"})]
+    rows = pa.table({"id": pa.array([1], INT), "s": pa.array([{"c": "ab"}])})
+    path = _indexed_by(tmp_path, "s.c", fields, {"low": rows, "high": rows})
+    with pytest.raises(NotSupportedError, match=r"CHAR\(n\) inside of the column s"):
+        readers.scan(path, 0.5, columns=["id"])
+    assert readers.scan(path, where="id = 1", columns=["id"]).files == 2
+
+
+def test_varchar_inside_of_other_types_is_read(tmp_path):
+    fields = [field("s", struct(field("c", "string")), **{RAW: "struct<c:varchar(5)>"})]
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table({"s": pa.array([{"c": "ab"}])})})
+    assert readers.scan(path, where="s.c = 'ab'").to_table().num_rows == 1
+
+
+def test_fields_have_no_width_of_their_own(tmp_path):
+    """CREATE TABLE AS SELECT keeps the metadata of a column in a field, where Spark does not look for it."""
+    fields = [field("s", struct(field("c", "string", **{RAW: "char(5)"})))]
+    path = write_delta_table(tmp_path / "t", fields, {"f": pa.table({"s": pa.array([{"c": "ab"}])})})
+    assert readers.scan(path, where="s.c = 'ab'").to_table().num_rows == 1
+
+
 # ---------------------------------------------------------------------------------------- columns with one joined name
 
 

@@ -202,3 +202,23 @@ def test_names_of_a_converted_table_in_another_case(spark, tmp_path):
     for where in ("true", "s.a = 0", "id = 0", "id IS NULL"):
         found = readers.scan(path, where=None if where == "true" else where).to_table().to_pylist()
         assert sorted(map(repr, found)) == spark_rows(data.where(where)), where
+
+
+def test_columns_mapped_by_ids(spark, new_table):
+    made = new_table(
+        "id BIGINT, s STRUCT<x: INT, l: ARRAY<STRUCT<y: INT>>>, m MAP<STRING, STRUCT<z: INT>>, p STRING",
+        index="id",
+        tail="PARTITIONED BY (p)",
+        properties={"delta.columnMapping.mode": "id", "delta.enableRowTracking": "true"},
+    )
+    rows = spark.range(100).selectExpr(
+        "id", "named_struct('x', int(id), 'l', array(named_struct('y', 7))) AS s",
+        "map('k', named_struct('z', int(id))) AS m", "string(id % 2) AS p",
+    )  # fmt: skip
+    made.append(rows).index()
+    made.append(rows)
+    made.sql("ALTER TABLE {t} ADD COLUMNS (extra INT, s.more INT)")
+    made.sql("ALTER TABLE {t} RENAME COLUMN s.x TO renamed")
+    for where in ("true", "s.renamed < 50 AND p = '1'", "extra IS NULL AND s.more IS NULL AND id > 70"):
+        found = readers.scan(str(made.path), where=None if where == "true" else where).to_table()
+        assert arrow_rows(found) == spark_rows(made.data.where(where)), where

@@ -13,7 +13,7 @@ import pytest
 from reader_tables import stored_tables
 from readers_fuzz import run
 
-from catalog.errors import FileSystemError, InvalidArgumentError, NotSupportedError, VersionError
+from catalog.errors import FileSystemError, InvalidArgumentError, NotSupportedError, TableError, VersionError
 from sql_ext import readers
 
 INDEXED = ("indexed", "changed", "checkpointed", "widened")
@@ -90,15 +90,30 @@ def test_versions(tables):
     assert counts[-1] == len(tables["changed"].rows)
     assert readers.scan(path, version=np.int64(newest)).version == newest
     assert readers.scan(path, where="l < 0 OR l >= 0 OR l IS NULL", version=2).to_table().num_rows == 36
-    with pytest.raises(VersionError, match=f"versions from 0 to {newest} are accepted"):
-        readers.scan(path, version=newest + 1)
+    for version in (newest + 1, 2**63 - 1):
+        with pytest.raises(VersionError, match=f"versions from 0 to {newest} are accepted"):
+            readers.scan(path, version=version)
+
+
+@pytest.mark.parametrize("folder", ["", "_delta_log", "_delta_log/folder"])
+@pytest.mark.parametrize("version", [0, 2**63 - 1])
+def test_a_version_without_a_log_is_that_of_no_table(tmp_path, folder, version):
+    (tmp_path / "t" / folder).mkdir(parents=True)
+    with pytest.raises(TableError, match="no version in _delta_log"):
+        readers.scan(tmp_path / "t", version=version)
+
+
+class PathOfBytes:
+    def __fspath__(self):
+        return b"/t"
 
 
 def test_a_path_is_a_text_or_a_path(tables):
     path = tables["changed"].path
     assert readers.scan(Path(path)).location == str(path)
-    with pytest.raises(InvalidArgumentError, match="path = 'None'"):
-        readers.scan(None)
+    for other in (None, "", " ", PathOfBytes(), bytes(path)):
+        with pytest.raises(InvalidArgumentError, match=r"path = '.*' is not accepted: the path or URL of a table"):
+            readers.scan(other)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +129,11 @@ def test_a_path_is_a_text_or_a_path(tables):
         ({"columns": []}, "columns = "),
         ({"columns": 5}, "columns = '5'"),
         ({"columns": "id"}, "columns = 'id'"),
+        ({"columns": ["id", "st", "ID"]}, "id is there twice"),
         ({"where": 5}, "where = 5"),
         ({"where": b"id = 1"}, "where = "),
+        ({"where": "s = '\ud800'"}, "valid Unicode"),
+        ({"where": "st = 1"}, "only IS NULL of st, which is a struct, an array or a map"),
         ({"storage_options": {"key": 1}}, "storage_options = "),
         ({"storage_options": "secret"}, "storage_options = 'str'"),
     ],

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,14 @@ def test_the_home_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert read_or_make_token(type(tmp_path)("~/.use-spark/token"))
     assert (tmp_path / ".use-spark" / "token").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted"), [("~no-such-user/token", "a file of a user who has a home"), ("a\0b", "a path without NUL")]
+)
+def test_a_path_that_names_no_file_is_refused(name, accepted):
+    with pytest.raises(InvalidArgumentError, match=f"token_file = '.*' is not accepted: {accepted}"):
+        read_or_make_token(Path(name))
 
 
 def test_servers_that_start_at_once_have_one_token(tmp_path):

@@ -113,16 +113,20 @@ def test_csv(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_an_overview_fits_a_narrow_terminal():
+def _overview():
     last = {"optimization_name": "UnindexedFiles", "state": "committed", "trigger": "call", "finished_at": "2026-01-02"}
     numbers = dict.fromkeys(("files", "indexed_files", "unindexed_files", "rows", "indexed_rows", "unindexed_rows"), 3)
     numbers |= {"small_files": 1, "deleted_rows": 2, "files_with_deleted_rows": 1}
-    row = {
+    return {
         "name": "spark_catalog.default.flights", "location": "file:/a/rather/long/path/of/a/table", "version": 4,
         "index_columns": ["time_hour", "distance", "carrier"], "revisions": 1, "newest_revision": 1, **numbers,
         "bytes": 9, "unindexed_bytes": 3, "rows_known": True, "automatic": {"state": "off", "type": None},
         "last_optimization": {**last, "error_code": None}, "properties": {"use.index.cubeSize": "9"},
     }  # fmt: skip
+
+
+def test_an_overview_fits_a_narrow_terminal():
+    row = _overview()
     lines = overview_text(row).splitlines()
     assert "last optimization  UnindexedFiles committed by call at 2026-01-02" in lines
     assert "deleted rows       2 in 1 file" in lines
@@ -130,3 +134,13 @@ def test_an_overview_fits_a_narrow_terminal():
     assert [line for line in narrow if len(line) > 49] == ["location           file:/a/rather/long/path/of/a/table"]
     assert "last optimization  UnindexedFiles committed by" in narrow
     assert " " * 19 + "call at 2026-01-02" in narrow
+
+
+@pytest.mark.parametrize("width", [None, 60])
+def test_names_in_an_overview_control_no_terminal_and_forge_no_line(width):
+    hostile = "\x1b]0;title\x07\x9b2J\nsize  0"
+    row = _overview()
+    row |= {"location": hostile, "index_columns": [hostile], "properties": {hostile: hostile}}
+    row["last_optimization"] |= {"error_code": "USE_X", "error": hostile}
+    assert len(overview_text(row).splitlines()) == len(overview_text(_overview()).splitlines())
+    assert overview_text(row, width).replace("\n", "").isprintable()

@@ -1,8 +1,11 @@
 """``use-spark diagnose``."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +69,58 @@ def test_a_page_is_written(table, tmp_path):
     done = run(str(table), "--html", str(page))
     assert (done.exit_code, done.output.strip()) == (0, str(page))
     assert page.read_text().startswith("<!doctype html>")
-    assert run(str(table), "--html", str(tmp_path / "no" / "page.html")).exit_code == 1
+    page.write_text("<!DOCTYPE html> an earlier one")
+    assert run(str(table), "--html", str(page)).exit_code == 0
+    assert "an earlier one" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("no/page.html", "--html = '{}' is not accepted: a file, in a folder that exists"),
+        ("other.txt", "this is another file"),
+        (".", "is a directory"),
+    ],
+)
+def test_a_page_replaces_no_other_file(tmp_path, name, text):
+    (tmp_path / "other.txt").write_text("precious")
+    file = str(tmp_path / name)
+    done = run(str(tmp_path / "missing"), "--html", file)
+    assert done.exit_code == 2
+    assert text.format(file) in done.output
+    assert (tmp_path / "other.txt").read_text() == "precious"
+
+
+def test_a_page_that_cannot_be_written(table, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    done = run(str(table), "--html", str(tmp_path / "page.html"))
+    assert done.exit_code == 1
+    assert f"USE_WRITE_DENIED: {tmp_path}/page.html cannot be written: No space left on device." in done.output
+
+
+@pytest.mark.parametrize("option", [[], ["--json"], ["--html"]], ids=["text", "json", "html"])
+def test_names_of_folders_need_not_be_valid_unicode(table, tmp_path, option):
+    name = os.fsdecode(b"bad\xffname")
+    shutil.copytree(table, tmp_path / name)
+    shutil.copytree(table, tmp_path / "t")
+    page = tmp_path / "page.html"
+    option = ["--html", str(page)] if option == ["--html"] else option
+    done = subprocess.run(
+        [sys.executable, "-m", "sql_ext", "diagnose", str(tmp_path), *option],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    output = page.read_text("utf-8") if "--html" in option else done.stdout
+    if "--json" in option:
+        found = [json.loads(line) for line in output.splitlines()]
+        assert {one["location"] for one in found} == {str(tmp_path / "t"), str(tmp_path / name)}
+    else:
+        assert "bad name" in output or "bad\\udcffname" in output
 
 
 def test_queries_come_from_a_file(table, tmp_path):
@@ -85,6 +139,9 @@ def test_queries_come_from_a_file(table, tmp_path):
     ("arguments", "text"),
     [
         ((), "PATH"),
+        (("",), "it is empty"),
+        (("t", " "), "it is empty"),
+        (("t", "--html", ""), "--html"),
         (("t", "--budget", "much"), "--budget"),
         (("t", "--target-file-bytes", "0"), "--target-file-bytes"),
         (("t", "--queries", "/nowhere.sql"), "--queries"),

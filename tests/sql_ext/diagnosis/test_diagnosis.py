@@ -1,6 +1,7 @@
 """Diagnoses of tables of known layouts, made without Spark."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from reader_tables import stored_tables
+from written_logs import field, write_delta_table
 
 from catalog.errors import InvalidArgumentError, TableError, TooComplexError, UnknownNameError
 from sql_ext.diagnosis.verdict import Gain
@@ -264,6 +266,42 @@ def test_the_text_of_a_table_fits_a_terminal_and_ends_with_the_verdict(unordered
     assert lines[0] == f"{unordered} (version 7)"
     assert lines[-1].strip() == found.tables[0].verdict.command
     assert any(line.split()[:2] == ["x", "bigint"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"paths": ""}, "paths = ''"),
+        ({"paths": ["t", " "]}, "paths = ' '"),
+        ({"paths": []}, "paths = '[]'"),
+        ({"paths": b"t"}, "paths = "),
+        ({"paths": [b"t"]}, "paths = "),
+        ({"queries": [1]}, "queries = '[1]'"),
+        ({"queries": 5}, "queries = '5'"),
+        ({"queries": {"SELECT * FROM t"}}, "queries = "),
+        ({"processes": "2"}, "processes = '2'"),
+        ({"processes": True}, "processes = 'True'"),
+        ({"processes": 0}, "processes = '0'"),
+        ({"storage_options": {"key": 1}}, "storage_options = 'dict'"),
+    ],
+)
+def test_arguments_are_checked(arguments, named):
+    with pytest.raises(InvalidArgumentError) as refused:
+        diagnose(**{"paths": "/missing", **arguments})
+    assert named in str(refused.value)
+
+
+def test_names_in_a_text_control_no_terminal_and_forge_no_line(tmp_path):
+    hostile = "\x1b]0;title\x07\x9b2J\nforged line"
+    rows = pa.table({hostile: pa.array(range(3_000), pa.int32())})
+    properties = {"use.index.columns": f"`{hostile}`"}
+    path = write_delta_table(tmp_path / "t", [field(hostile, "integer")], {"f": rows}, properties)
+    for paths in ([path], [path, f"{tmp_path}/missing{hostile}"]):
+        text = str(diagnose(paths, target_file_bytes=1_000))
+        styles_only = re.sub(r"\x1b\[[0-9;]*m", "", text)  # of headers
+        assert "forged line" in styles_only
+        assert styles_only.replace("\n", "").isprintable()
+        assert not any(line.strip().startswith("forged line") for line in styles_only.split("\n"))
 
 
 def test_the_present_index_and_deleted_rows_are_those_of_the_log(tmp_path):

@@ -1,6 +1,7 @@
 """Tables of the log without Spark, on stored tables that Spark made."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -177,3 +178,14 @@ def test_the_schema_is_found_as_spark_finds_it():
     assert find_column(schema, "s.`x.y`").type_name == "decimal(10,2)"
     assert find_stored(schema, "s.x.y").path == ("s", "x.y")
     assert find_column(schema, "c").type_name == "string collate UTF8_LCASE"
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("name", ["suspended.json", "lease.json"])
+def test_state_that_is_no_file_is_not_read(folders, tmp_path, name, make):
+    table = _copy(folders, "plain", tmp_path)
+    (table.folder / "_use").mkdir(exist_ok=True)
+    make(table.folder / "_use" / name)
+    with pytest.raises(OSError, match="is no regular file"):
+        table.read_state(name)
+    assert overview_of_log(table)["version"] == table.version
