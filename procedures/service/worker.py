@@ -133,6 +133,19 @@ class Worker:
             return ()
         return self._last_runs.due(self.schedule.maintenance_paces, now, self.version or 0)
 
+    def limit_pauses(self, now: int, interval: int) -> None:
+        """Shortens pauses that are longer than any that a worker makes: the clock was set back since they began.
+
+        Args:
+            now: epoch milliseconds.
+            interval: time between the starts of two runs, milliseconds.
+        """
+        longest = max(interval << MOST_DOUBLINGS_OF_LOOKS, LONGEST_PAUSE_MILLIS, *(p.period for p in self.pools))
+        before, latest = (self.due_at, self.maintains_at), now + longest
+        self.due_at, self.maintains_at = min(self.due_at, latest), min(self.maintains_at, latest)
+        if (self.due_at, self.maintains_at) != before:
+            self.publish()
+
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
         self.wait = None
@@ -147,7 +160,7 @@ class Worker:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
         """
-        since = now if self.wait is None else self.wait.since
+        since = now if self.wait is None else min(self.wait.since, now)
         if not load.is_busy or now - since >= interval:
             return False
         self.wait = Wait(since, since + interval, load)
@@ -272,7 +285,7 @@ class Worker:
         if appraisal is None or appraisal.offer is None:
             return False
         is_current = appraisal.version >= (self.version or 0) and appraisal.offer.is_worthwhile
-        return is_current or now - self.appraised_at < interval
+        return is_current or 0 <= now - self.appraised_at < interval
 
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
@@ -374,7 +387,7 @@ class Worker:
             is_complete: whether its strategies have run to the end.
             maintained: the maintenance that it has done.
         """
-        started = now if self.run is None else self.run.started_at
+        started = now if self.run is None else min(self.run.started_at, now)
         self.run = None
         self.last_run = now
         self.skipped_note = note

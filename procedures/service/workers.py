@@ -168,6 +168,7 @@ class Workers:
         self._checks = replace(self._checks, pool=settings.pool)
         with self._lock:
             for worker in self._workers.values():
+                worker.limit_pauses(now, self._interval)
                 worker.stop_after_hours(now)
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
             due = [worker for worker in due if not worker.waits_for_hours(now)]

@@ -34,6 +34,20 @@ def test_a_table_that_asks_is_run_at_once_and_then_by_the_interval_when_it_chang
     assert fake.tick(10 * MINUTE) == ["a", "a"]
 
 
+@pytest.mark.parametrize("pace", [{}, {"use.clustering.enabled": "true"}, {"use.retention.hours": "240"}])
+def test_a_clock_that_is_set_back_delays_runs_by_a_day_at_most(pace):
+    fake = FakeService()
+    fake.tables.put("a", {**(WANTED if not pace else {}), **pace})
+    fake.tick()
+    done = len(fake.engine.runs), len(fake.engine.reclaimed)
+    fake.clock.set_back(30 * 24 * 60 * MINUTE)
+    for _ in range(24 * 6 + 1):
+        fake.tables.commit("a")
+        fake.tick(10 * MINUTE)
+    assert (len(fake.engine.runs), len(fake.engine.reclaimed)) > done
+    assert application().automations.get("file:/a").next_run <= fake.clock.time + 10 * MINUTE
+
+
 def test_what_a_long_run_committed_is_no_reason_for_another():
     fake = FakeService()
     fake.tables.put("a", WANTED)
