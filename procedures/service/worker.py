@@ -74,7 +74,10 @@ class Worker:
         self.waits_since: int | None = None
         """Since when the table could have had a turn."""
         self.failures = 0
-        """Runs and checks that failed in a row."""
+        """Runs of strategies and checks that failed in a row."""
+        self.maintenance_error: str | None = None
+        self.maintenance_failures = 0
+        """Runs in a row whose maintenance failed, which delays no strategies."""
         self._strategies_failed = False
         """Whether the last run of strategies failed, which neither maintenance nor a plan mends."""
         self._progress = now, ""
@@ -212,7 +215,8 @@ class Worker:
         if refusal is not None:
             pause = interval if refusal.code == TOO_LARGE else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
-            self.maintains_at = min(self.maintains_at, self.due_at)
+            if not self.maintenance_failures:
+                self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
             if not rewritten:
                 self.appraisal, self.waits_since = appraisal, waits_since
@@ -301,12 +305,8 @@ class Worker:
         self.last_error = error
         self.retries = True
         self.failures += 1
-        self.skip_turn(now, self._pause(interval))
-        self.maintains_at = self.due_at
-
-    def _pause(self, interval: int) -> int:
-        """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
-        return max(interval, min(interval << min(self.failures - 1, 20), LONGEST_PAUSE_MILLIS))
+        self.skip_turn(now, _pause(self.failures, interval))
+        self.maintains_at = max(self.maintains_at, self.due_at)
 
     def change(self, schedule: Schedule, now: int) -> None:
         """Replaces the schedule: at once if idle, otherwise after the current run."""
@@ -317,6 +317,7 @@ class Worker:
         self.schedule = schedule
         self._leave_queue()
         self._succeeded()
+        self.maintenance_error, self.maintenance_failures = None, 0
         self.settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
@@ -375,17 +376,19 @@ class Worker:
         *,
         is_complete: bool = False,
         maintained: Collection[str] = (),
+        maintenance_error: str | None = None,
     ) -> None:
         """Ends the current run.
 
         Args:
             settled: version at which it found nothing more to do; None if it ended for another reason.
-            error: code and message of its error.
+            error: code and message of the error of its strategies.
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
             note: the files that it skipped and why, for display.
             is_complete: whether its strategies have run to the end.
             maintained: the maintenance that it has done.
+            maintenance_error: code and message of the first error of its maintenance.
         """
         started = now if self.run is None else min(self.run.started_at, now)
         self.run = None
@@ -396,7 +399,7 @@ class Worker:
             self._last_runs.record(self._running, started, version)
         self._last_runs.record(maintained, started, version)
         if self._running:
-            self._strategies_failed = error is not None and not is_complete
+            self._strategies_failed = error is not None
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
             self.retries, self.has_rest = self.settled is None, settled is None
@@ -404,18 +407,29 @@ class Worker:
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
+        next_start = max(started + interval, now)
         if error is not None:
             self.last_error, self.failures = error, self.failures + 1
         elif not self._strategies_failed:
             self._succeeded()
-        self.maintains_at = now + self._pause(interval) if error is not None else max(started + interval, now)
-        if self._running or error is not None:
-            self.due_at = max(self.due_at, self.maintains_at)
+        if self._running:
+            self.due_at = max(self.due_at, next_start if error is None else now + _pause(self.failures, interval))
+        self._end_maintenance(maintained, maintenance_error, now, interval)
+        self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
             self.change(schedule, now)
         else:
             self.publish()
+
+    def _end_maintenance(self, maintained: Collection[str], error: str | None, now: int, interval: int) -> None:
+        if error is not None:
+            self.maintenance_error, self.maintenance_failures = error, self.maintenance_failures + 1
+            self.maintains_at = now + _pause(self.maintenance_failures, interval)
+            if not self.schedule.strategies:
+                self.due_at = max(self.due_at, self.maintains_at)
+        elif maintained:
+            self.maintenance_error, self.maintenance_failures = None, 0
 
     @property
     def state(self) -> str:
@@ -424,10 +438,16 @@ class Worker:
             return automation.RUNNING
         if self.suspended:
             return automation.SUSPENDED
-        if self.last_error:
+        if self.last_error or self.maintenance_error:
             return automation.FAILED
         waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
         return automation.WAITING if waits else automation.SCHEDULED
+
+    def _quarantine_notes(self) -> list[str]:
+        return [
+            quarantine_note("attempts", self.failures, self.due_at),
+            quarantine_note("attempts at maintenance", self.maintenance_failures, self.maintains_at),
+        ]
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
@@ -436,7 +456,7 @@ class Worker:
             f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else "",
             wait.note if wait else "",
             budget_note(self.refusal, self.appraisal),
-            quarantine_note(self.failures, self.due_at) if self.run is None else "",
+            *([] if self.run is not None else self._quarantine_notes()),
             self.schedule.note,
             f"the last run skipped {self.skipped_note}" if self.skipped_note else "",
         ]
@@ -451,9 +471,14 @@ class Worker:
                 self.schedule.names,
                 self.last_run,
                 None if next_run_unknown else next_run,
-                self.last_error,
+                self.last_error or self.maintenance_error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,
                 offer_facts(self.appraisal, self.waits_since),
             )
         )
+
+
+def _pause(failures: int, interval: int) -> int:
+    """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
+    return max(interval, min(interval << min(failures - 1, 20), LONGEST_PAUSE_MILLIS))

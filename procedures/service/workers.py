@@ -339,6 +339,7 @@ class Workers:
         with turn.budget.running(run) as refused:
             if schedule.strategies and refused is None:
                 outcome = attempt(lambda: self._engine.run(run, schedule, pool, turn), outcome)
+            of_strategies = len(problems)
             # Files age, and the log grows, even if the optimization of the table fails.
             for name in maintenance if refused is None else ():
                 work = partial(self._engine.maintain, run, schedule, name, pool)
@@ -371,12 +372,13 @@ class Workers:
                 now = self._clock.now()
                 worker.end(
                     outcome.settled,
-                    problem,
+                    next(iter(problems[:of_strategies]), None),
                     now,
                     self._interval,
                     outcome.note,
                     is_complete=outcome.is_complete,
                     maintained=maintained,
+                    maintenance_error=next(iter(problems[of_strategies:]), None),
                 )
                 retry = min(self._interval, _RETRY_MILLIS)
                 worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
