@@ -91,7 +91,7 @@ class Worker:
         self.next_schedule: Schedule | None = None
         """The schedule after the current run, if the properties changed during it."""
         self.ends_with_run = False
-        """Whether the worker ends with the current run."""
+        """Whether the worker ends with the current run; with a next schedule, a new worker takes its place."""
         self._running: frozenset[str] = frozenset()
         """The strategies of the current run, or of the last one."""
         self._last_runs = LastRuns()
@@ -310,7 +310,6 @@ class Worker:
 
     def change(self, schedule: Schedule, now: int) -> None:
         """Replaces the schedule: at once if idle, otherwise after the current run."""
-        self.ends_with_run = False
         if self.run is not None:
             self.next_schedule = schedule
             return

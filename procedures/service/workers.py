@@ -94,7 +94,7 @@ class Workers:
     # ---------------------------------------------------------------------------------------- what actions ask for
 
     def start(self, name: str, location: str, schedule: Schedule, version: int) -> None:
-        """Starts the worker of a table, or replaces its schedule."""
+        """Starts the worker of a table, or replaces its schedule; a worker that ends with its run is replaced then."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
@@ -397,7 +397,12 @@ class Workers:
     def _leave(self, worker: Worker) -> None:
         self._workers.pop(worker.location, None)
         worker.run = None
-        if worker.last_error is None:
+        if worker.next_schedule is not None:
+            # Another table may be at this place: versions and runs of the former one mean nothing to it.
+            version = worker.version or 0
+            self.start(worker.name, worker.location, worker.next_schedule, version)
+            self.update(worker.name, worker.location, version, worker.database, worker.pools)
+        elif worker.last_error is None:
             self._automations.remove(worker.location)
         else:
             worker.publish()
