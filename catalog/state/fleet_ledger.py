@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from catalog.counted_nouns import counted
-from catalog.epoch_millis import moment
+from catalog.epoch_millis import LAST_MILLIS, moment
 from catalog.errors import ConcurrentChangeError
 from catalog.properties.fleet_properties import FLEET_MAX_BYTES, FLEET_MAX_RUNS, Pool
 from catalog.state.state_files import FieldError, Fields, Unreadable, parse
@@ -34,6 +34,10 @@ LEDGER_FOLDER = "_use/fleet"
 """Where it is, below the location of the database ``default``."""
 RUN_MILLIS = 45_000
 """A run that is not renewed for so long no longer counts."""
+# What a wrong clock has written must not block other processes for days: a run that is renewed for longer from now does
+# not count, and bytes that are spent later than this from now count when their time comes.
+_MOST_RUN_TIMES = 3
+MOST_AHEAD_MILLIS = 3_600_000
 _MILLIS_PER_HOUR, _MILLIS_PER_DAY = 3_600_000, 86_400_000
 KEPT_MILLIS = 31 * _MILLIS_PER_DAY
 # What was spent longer ago is added up by the hour, and then by the day; the newest time of each counts.
@@ -131,14 +135,15 @@ class LedgerState:
     runs: tuple[OpenRun, ...] = ()
     used_up: Mapping[str, int] = field(default_factory=dict)
 
-    def spent_of(self, database: str | None, since: int) -> int:
+    def spent_of(self, database: str | None, since: int, until: int = LAST_MILLIS) -> int:
         """Bytes that were spent since a time.
 
         Args:
             database: only its tables count; None = all tables do.
             since: epoch milliseconds, exclusive.
+            until: epoch milliseconds, inclusive.
         """
-        return sum(s.bytes for s in self.spent if s.at > since and _is_of(s.database, database))
+        return sum(s.bytes for s in self.spent if since < s.at <= until and _is_of(s.database, database))
 
     def refusal(self, pools: Sequence[Pool], size: int, now: int) -> Refusal | None:
         """Why some bytes may not be spent now; None if they may.
@@ -177,7 +182,8 @@ class LedgerState:
             run: the run.
             now: epoch milliseconds.
         """
-        live = tuple(r for r in self.runs if r.expires_at > now and r.run_id != run.run_id)
+        latest = now + _MOST_RUN_TIMES * RUN_MILLIS
+        live = tuple(r for r in self.runs if now < r.expires_at <= latest and r.run_id != run.run_id)
         for pool in pools:
             running = [r for r in live if _is_of(r.database, pool.database)]
             if pool.max_runs is not None and len(running) >= pool.max_runs:
@@ -186,17 +192,15 @@ class LedgerState:
                 return self, Refusal(TOO_MANY_RUNS, note, None)
         return replace(self, runs=(*live, run)), None
 
-    def renew(self, run_ids: frozenset[str], now: int) -> LedgerState:
-        """Lets runs go on.
+    def renew(self, run: OpenRun, now: int) -> LedgerState:
+        """Lets a run go on; adds it again if another process has dropped it because it was not renewed in time.
 
         Args:
-            run_ids: the runs.
+            run: the run.
             now: epoch milliseconds.
         """
-        return replace(
-            self,
-            runs=tuple(replace(r, expires_at=now + RUN_MILLIS) if r.run_id in run_ids else r for r in self.runs),
-        )
+        others = tuple(r for r in self.runs if r.run_id != run.run_id)
+        return replace(self, runs=(*others, replace(run, expires_at=now + RUN_MILLIS)))
 
     def end(self, run_id: str) -> LedgerState:
         """Removes a run."""
@@ -209,7 +213,7 @@ class LedgerState:
         if size > most:
             note = f"a group of {size} bytes is larger than {FLEET_MAX_BYTES.name} = {most} of {pool.label}"
             return Refusal(TOO_LARGE, note, None)
-        spent = self.spent_of(pool.database, now - pool.period)
+        spent = self.spent_of(pool.database, now - pool.period, now + MOST_AHEAD_MILLIS)
         if spent + size <= most:
             return None
         until = self._allowed_at(pool, size, now)
@@ -223,7 +227,7 @@ class LedgerState:
         """When so much of what was spent is a period old that some bytes fit."""
         most = pool.max_bytes or 0
         ours = sorted((s for s in self.spent if _is_of(s.database, pool.database)), key=lambda s: s.at)
-        left = self.spent_of(pool.database, now - pool.period)
+        left = self.spent_of(pool.database, now - pool.period, now + MOST_AHEAD_MILLIS)
         for spending in ours:
             if spending.at <= now - pool.period:
                 continue

@@ -345,13 +345,14 @@ def _release(table: ManagedTable, run_id: str, plan: str | None, now: int) -> No
     if plan is not None:
         table.delete_state(_sharer_file(plan, run_id))
         others = _sharers(table, plan, now)
-    if others:
+    lease = read_lease(table)
+    is_taken_over = lease is not None and lease.run_id != run_id and (plan is None or lease.plan != plan)
+    if others or is_taken_over:
         delete_request(table, run_id)
     else:
         # Those to runs that have crashed, too.
         delete_requests(table)
-    lease = read_lease(table)
-    if lease is None or (lease.run_id != run_id and (plan is None or lease.plan != plan)):
+    if lease is None or is_taken_over:
         return
     if plan is not None and others:
         if lease.run_id == run_id:

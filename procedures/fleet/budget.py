@@ -93,10 +93,9 @@ class RunBudget:
         if refused is not None:
             yield refused
             return
-        ids = frozenset((run.run_id,))
 
         def renew() -> None:
-            self._ledger().change(lambda state: (state.renew(ids, self._clock.now()), None))
+            self._ledger().change(lambda state: (state.renew(mine, self._clock.now()), None))
 
         def end() -> None:
             self._ledger().change(lambda state: (state.end(run.run_id), None))

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from catalog.epoch_millis import moment
 from catalog.properties.fleet_properties import Pool
 from catalog.state.automation import RUNNING, SUSPENDED, Automation, Automations
-from catalog.state.fleet_ledger import LedgerState
+from catalog.state.fleet_ledger import MOST_AHEAD_MILLIS, LedgerState
 from catalog.state.lease import Lease, holder_of
 from catalog.state.suspension import suspension_of
 from catalog.system_tables.system_table import error_text
@@ -273,4 +273,4 @@ def _sums(database: str | None, members: Sequence[Member], ledger: LedgerState, 
 def _left(pool: Pool | None, ledger: LedgerState, now: int) -> int | None:
     if pool is None or pool.max_bytes is None:
         return None
-    return max(0, pool.max_bytes - ledger.spent_of(pool.database, now - pool.period))
+    return max(0, pool.max_bytes - ledger.spent_of(pool.database, now - pool.period, now + MOST_AHEAD_MILLIS))

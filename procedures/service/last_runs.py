@@ -16,6 +16,8 @@ class LastRuns:
     def due(self, paces: Mapping[str, Pace | None], now: int, version: int) -> tuple[str, ...]:
         """Returns what may run: what has no pace, has not run yet, or whose pace is met.
 
+        After the clock was set back, a last run may lie in the future; nobody knows how long ago it was.
+
         Args:
             paces: of strategies or of maintenance, by their names.
             now: epoch milliseconds.
@@ -24,7 +26,7 @@ class LastRuns:
 
         def is_due(name: str, pace: Pace | None) -> bool:
             last = self._by_name.get(name)
-            return pace is None or last is None or pace.is_met(now - last[0], version - last[1])
+            return pace is None or last is None or now < last[0] or pace.is_met(now - last[0], version - last[1])
 
         return tuple(name for name, pace in paces.items() if is_due(name, pace))
 

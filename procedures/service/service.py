@@ -91,7 +91,7 @@ class Service:
         )
         self._workers.is_silent = lambda: not self.is_alive
         self._thread: threading.Thread | None = None
-        self._last_look = self._clock.now()
+        self._last_look = self._clock.monotonic()
         self._paused = False
 
     # ----------------------------------------------------------------------------------------------- start and stop
@@ -137,10 +137,10 @@ class Service:
             return "Spark has stopped"
         if self._thread is None or not self._thread.is_alive():
             return "the loop of the service has ended"
-        elapsed = self._clock.now() - self._last_look
-        if elapsed <= max(_LATE_INTERVALS * self._settings.listener_interval, _LEAST_LATE_MILLIS):
+        elapsed = self._clock.monotonic() - self._last_look
+        if elapsed * 1000 <= max(_LATE_INTERVALS * self._settings.listener_interval, _LEAST_LATE_MILLIS):
             return None
-        return f"the last look at the tables was {elapsed // 1000} seconds ago"
+        return f"the last look at the tables was {int(elapsed)} seconds ago"
 
     def notify(self, change: CatalogChange) -> None:
         """Queues a change and wakes the loop; returns at once."""
@@ -165,7 +165,7 @@ class Service:
         """
         self._run_round(look)
         if look:
-            self._last_look = self._clock.now()
+            self._last_look = self._clock.monotonic()
         self._guarded(self._exchange_metrics)
 
     def _run_round(self, look: bool) -> None:
@@ -263,12 +263,13 @@ class Service:
             prepare_thread(self._background, self._settings.pool)
         except Exception as error:  # noqa: BLE001 - Spark may have stopped already
             self._report(error)
-        next_look = self._clock.now()
+        # The time of day may be set back, and the looks must go on.
+        next_look = self._clock.monotonic()
         while not self._ending.is_set() and self.is_alive:
             self._wake.clear()
-            look = self._clock.now() >= next_look
+            look = self._clock.monotonic() >= next_look
             if look:
-                next_look = self._clock.now() + self._settings.listener_interval
+                next_look = self._clock.monotonic() + self._settings.listener_interval / 1000
             try:
                 self.tick(look)
             except Exception as error:  # noqa: BLE001 - the service continues after any error in a round
@@ -277,11 +278,12 @@ class Service:
         # If Spark was stopped, the workers have not been stopped yet.
         self._workers.stop_all("SERVICE_STOPPED", "the optimization service was stopped")
 
-    def _seconds_until(self, next_look: int) -> float:
-        due = self._workers.next_due()
-        now = self._clock.now()
-        soon = next_look if due is None or due <= now else min(next_look, due)
-        return max(soon - now, 1) / 1000
+    def _seconds_until(self, next_look: float) -> float:
+        seconds = next_look - self._clock.monotonic()
+        due, now = self._workers.next_due(), self._clock.now()
+        if due is not None and due > now:
+            seconds = min(seconds, (due - now) / 1000)
+        return max(seconds, 0.001)
 
     def _report(self, error: Exception) -> None:
         if not self.is_alive or self._ending.is_set():

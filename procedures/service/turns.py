@@ -64,11 +64,13 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
 def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:
     """By label of a pool, the priority of the best table that has waited for it for longer than a period.
 
-    A table whose checks fail cannot start, and holds up no other one.
+    A table whose checks fail, or that is outside its hours, cannot start, and holds up no other one.
     """
     held: dict[str, float] = {}
     for worker in waiting:
-        if worker.refusal is None or worker.refusal.until is None or worker.failures:
+        hours = worker.schedule.hours
+        can_start = not worker.failures and (hours is None or hours.contains(now))
+        if worker.refusal is None or worker.refusal.until is None or not can_start:
             continue
         for pool in worker.pools:
             if _waited(worker, now) > pool.period:

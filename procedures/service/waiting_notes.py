@@ -29,17 +29,18 @@ def budget_note(refusal: Refusal | None, appraisal: Appraisal | None) -> str:
     return f"waits for its turn: {size_text(offer.cost)} to rewrite save reads about {size_text(offer.saving)} per day"
 
 
-def quarantine_note(failures: int, due_at: int) -> str:
+def quarantine_note(attempts: str, failures: int, due_at: int) -> str:
     """Says that a table is tried less often; empty before it has failed many times.
 
     Args:
+        attempts: what has failed, as people name it.
         failures: in a row.
         due_at: when it is tried again, epoch milliseconds.
     """
     if failures < QUARANTINE_FAILURES:
         return ""
     due = f"{moment(due_at):%Y-%m-%d %H:%M:%S} UTC"
-    return f"QUARANTINED: {failures} attempts in a row failed; the next one is at {due}"
+    return f"QUARANTINED: {failures} {attempts} in a row failed; the next one is at {due}"
 
 
 def offer_facts(appraisal: Appraisal | None, waits_since: int | None) -> OfferFacts | None:

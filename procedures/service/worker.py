@@ -74,7 +74,10 @@ class Worker:
         self.waits_since: int | None = None
         """Since when the table could have had a turn."""
         self.failures = 0
-        """Runs and checks that failed in a row."""
+        """Runs of strategies and checks that failed in a row."""
+        self.maintenance_error: str | None = None
+        self.maintenance_failures = 0
+        """Runs in a row whose maintenance failed, which delays no strategies."""
         self._strategies_failed = False
         """Whether the last run of strategies failed, which neither maintenance nor a plan mends."""
         self._progress = now, ""
@@ -88,7 +91,7 @@ class Worker:
         self.next_schedule: Schedule | None = None
         """The schedule after the current run, if the properties changed during it."""
         self.ends_with_run = False
-        """Whether the worker ends with the current run."""
+        """Whether the worker ends with the current run; with a next schedule, a new worker takes its place."""
         self._running: frozenset[str] = frozenset()
         """The strategies of the current run, or of the last one."""
         self._last_runs = LastRuns()
@@ -133,6 +136,19 @@ class Worker:
             return ()
         return self._last_runs.due(self.schedule.maintenance_paces, now, self.version or 0)
 
+    def limit_pauses(self, now: int, interval: int) -> None:
+        """Shortens pauses that are longer than any that a worker makes: the clock was set back since they began.
+
+        Args:
+            now: epoch milliseconds.
+            interval: time between the starts of two runs, milliseconds.
+        """
+        longest = max(interval << MOST_DOUBLINGS_OF_LOOKS, LONGEST_PAUSE_MILLIS, *(p.period for p in self.pools))
+        before, latest = (self.due_at, self.maintains_at), now + longest
+        self.due_at, self.maintains_at = min(self.due_at, latest), min(self.maintains_at, latest)
+        if (self.due_at, self.maintains_at) != before:
+            self.publish()
+
     def skip_turn(self, now: int, interval: int) -> None:
         """Skips this turn."""
         self.wait = None
@@ -147,7 +163,7 @@ class Worker:
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
         """
-        since = now if self.wait is None else self.wait.since
+        since = now if self.wait is None else min(self.wait.since, now)
         if not load.is_busy or now - since >= interval:
             return False
         self.wait = Wait(since, since + interval, load)
@@ -199,7 +215,8 @@ class Worker:
         if refusal is not None:
             pause = interval if refusal.code == TOO_LARGE else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
-            self.maintains_at = min(self.maintains_at, self.due_at)
+            if not self.maintenance_failures:
+                self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
             if not rewritten:
                 self.appraisal, self.waits_since = appraisal, waits_since
@@ -272,7 +289,7 @@ class Worker:
         if appraisal is None or appraisal.offer is None:
             return False
         is_current = appraisal.version >= (self.version or 0) and appraisal.offer.is_worthwhile
-        return is_current or now - self.appraised_at < interval
+        return is_current or 0 <= now - self.appraised_at < interval
 
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
@@ -288,22 +305,18 @@ class Worker:
         self.last_error = error
         self.retries = True
         self.failures += 1
-        self.skip_turn(now, self._pause(interval))
-        self.maintains_at = self.due_at
-
-    def _pause(self, interval: int) -> int:
-        """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
-        return max(interval, min(interval << min(self.failures - 1, 20), LONGEST_PAUSE_MILLIS))
+        self.skip_turn(now, _pause(self.failures, interval))
+        self.maintains_at = max(self.maintains_at, self.due_at)
 
     def change(self, schedule: Schedule, now: int) -> None:
         """Replaces the schedule: at once if idle, otherwise after the current run."""
-        self.ends_with_run = False
         if self.run is not None:
             self.next_schedule = schedule
             return
         self.schedule = schedule
         self._leave_queue()
         self._succeeded()
+        self.maintenance_error, self.maintenance_failures = None, 0
         self.settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
@@ -362,19 +375,21 @@ class Worker:
         *,
         is_complete: bool = False,
         maintained: Collection[str] = (),
+        maintenance_error: str | None = None,
     ) -> None:
         """Ends the current run.
 
         Args:
             settled: version at which it found nothing more to do; None if it ended for another reason.
-            error: code and message of its error.
+            error: code and message of the error of its strategies.
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
             note: the files that it skipped and why, for display.
             is_complete: whether its strategies have run to the end.
             maintained: the maintenance that it has done.
+            maintenance_error: code and message of the first error of its maintenance.
         """
-        started = now if self.run is None else self.run.started_at
+        started = now if self.run is None else min(self.run.started_at, now)
         self.run = None
         self.last_run = now
         self.skipped_note = note
@@ -383,7 +398,7 @@ class Worker:
             self._last_runs.record(self._running, started, version)
         self._last_runs.record(maintained, started, version)
         if self._running:
-            self._strategies_failed = error is not None and not is_complete
+            self._strategies_failed = error is not None
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
             self.retries, self.has_rest = self.settled is None, settled is None
@@ -391,18 +406,29 @@ class Worker:
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
+        next_start = max(started + interval, now)
         if error is not None:
             self.last_error, self.failures = error, self.failures + 1
         elif not self._strategies_failed:
             self._succeeded()
-        self.maintains_at = now + self._pause(interval) if error is not None else max(started + interval, now)
-        if self._running or error is not None:
-            self.due_at = max(self.due_at, self.maintains_at)
+        if self._running:
+            self.due_at = max(self.due_at, next_start if error is None else now + _pause(self.failures, interval))
+        self._end_maintenance(maintained, maintenance_error, now, interval)
+        self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
             self.change(schedule, now)
         else:
             self.publish()
+
+    def _end_maintenance(self, maintained: Collection[str], error: str | None, now: int, interval: int) -> None:
+        if error is not None:
+            self.maintenance_error, self.maintenance_failures = error, self.maintenance_failures + 1
+            self.maintains_at = now + _pause(self.maintenance_failures, interval)
+            if not self.schedule.strategies:
+                self.due_at = max(self.due_at, self.maintains_at)
+        elif maintained:
+            self.maintenance_error, self.maintenance_failures = None, 0
 
     @property
     def state(self) -> str:
@@ -411,10 +437,16 @@ class Worker:
             return automation.RUNNING
         if self.suspended:
             return automation.SUSPENDED
-        if self.last_error:
+        if self.last_error or self.maintenance_error:
             return automation.FAILED
         waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
         return automation.WAITING if waits else automation.SCHEDULED
+
+    def _quarantine_notes(self) -> list[str]:
+        return [
+            quarantine_note("attempts", self.failures, self.due_at),
+            quarantine_note("attempts at maintenance", self.maintenance_failures, self.maintains_at),
+        ]
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
@@ -423,7 +455,7 @@ class Worker:
             f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else "",
             wait.note if wait else "",
             budget_note(self.refusal, self.appraisal),
-            quarantine_note(self.failures, self.due_at) if self.run is None else "",
+            *([] if self.run is not None else self._quarantine_notes()),
             self.schedule.note,
             f"the last run skipped {self.skipped_note}" if self.skipped_note else "",
         ]
@@ -438,9 +470,14 @@ class Worker:
                 self.schedule.names,
                 self.last_run,
                 None if next_run_unknown else next_run,
-                self.last_error,
+                self.last_error or self.maintenance_error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,
                 offer_facts(self.appraisal, self.waits_since),
             )
         )
+
+
+def _pause(failures: int, interval: int) -> int:
+    """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
+    return max(interval, min(interval << min(failures - 1, 20), LONGEST_PAUSE_MILLIS))

@@ -94,7 +94,7 @@ class Workers:
     # ---------------------------------------------------------------------------------------- what actions ask for
 
     def start(self, name: str, location: str, schedule: Schedule, version: int) -> None:
-        """Starts the worker of a table, or replaces its schedule."""
+        """Starts the worker of a table, or replaces its schedule; a worker that ends with its run is replaced then."""
         with self._lock:
             worker = self._workers.get(location)
             if worker is None:
@@ -168,6 +168,7 @@ class Workers:
         self._checks = replace(self._checks, pool=settings.pool)
         with self._lock:
             for worker in self._workers.values():
+                worker.limit_pauses(now, self._interval)
                 worker.stop_after_hours(now)
             due = sorted((w for w in self._workers.values() if w.is_due(now)), key=lambda w: (w.due_at, w.name))
             due = [worker for worker in due if not worker.waits_for_hours(now)]
@@ -338,6 +339,7 @@ class Workers:
         with turn.budget.running(run) as refused:
             if schedule.strategies and refused is None:
                 outcome = attempt(lambda: self._engine.run(run, schedule, pool, turn), outcome)
+            of_strategies = len(problems)
             # Files age, and the log grows, even if the optimization of the table fails.
             for name in maintenance if refused is None else ():
                 work = partial(self._engine.maintain, run, schedule, name, pool)
@@ -370,12 +372,13 @@ class Workers:
                 now = self._clock.now()
                 worker.end(
                     outcome.settled,
-                    problem,
+                    next(iter(problems[:of_strategies]), None),
                     now,
                     self._interval,
                     outcome.note,
                     is_complete=outcome.is_complete,
                     maintained=maintained,
+                    maintenance_error=next(iter(problems[of_strategies:]), None),
                 )
                 retry = min(self._interval, _RETRY_MILLIS)
                 worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
@@ -394,7 +397,12 @@ class Workers:
     def _leave(self, worker: Worker) -> None:
         self._workers.pop(worker.location, None)
         worker.run = None
-        if worker.last_error is None:
+        if worker.next_schedule is not None:
+            # Another table may be at this place: versions and runs of the former one mean nothing to it.
+            version = worker.version or 0
+            self.start(worker.name, worker.location, worker.next_schedule, version)
+            self.update(worker.name, worker.location, version, worker.database, worker.pools)
+        elif worker.last_error is None:
             self._automations.remove(worker.location)
         else:
             worker.publish()

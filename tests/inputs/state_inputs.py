@@ -94,7 +94,7 @@ def _ledger_reader() -> Reader:
         assert ledger.change(lambda state: state.begin((), run, NOW)) is None
         assert run in ledger.state().runs
         ledger.change(lambda state: state.spend((), "shop", 5, NOW))
-        ledger.change(lambda state: (state.renew(frozenset({"mine"}), NOW).end("mine"), None))
+        ledger.change(lambda state: (state.renew(run, NOW).end("mine"), None))
         json.loads(ledger.state().to_json())
 
     return Reader("state: ledger of budgets", make, read)

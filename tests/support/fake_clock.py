@@ -8,12 +8,13 @@ class FakeClock:
 
     def __init__(self, time=1_000_000_000):
         self.time = time
+        self._set_back = 0
 
     def now(self):
         return self.time
 
     def monotonic(self):
-        return self.time / 1000
+        return (self.time + self._set_back) / 1000
 
     def wait(self, event, seconds):
         self.time += int(seconds * 1000)
@@ -21,6 +22,11 @@ class FakeClock:
 
     def go_on(self, milliseconds):
         self.time += milliseconds
+
+    def set_back(self, milliseconds):
+        """The time of day is corrected; no time passes."""
+        self.time -= milliseconds
+        self._set_back += milliseconds
 
 
 class LimitedClock(FakeClock):

@@ -8,7 +8,7 @@ from folders import FolderHandle, folder_table
 
 from catalog.errors import WriteDeniedError
 from catalog.state.cancel_requests import CancelRequest, can_be_asked, cancel_request, delete_request, request_cancel
-from catalog.state.lease import LeasedRun, acquire, holder_of, leases_of, read_lease, renewed
+from catalog.state.lease import LEASE_MILLIS, LeasedRun, acquire, holder_of, leases_of, read_lease, renewed
 
 NOW = 1_000_000
 
@@ -81,6 +81,16 @@ def test_a_run_sees_its_request_when_it_renews_the_lease_and_deletes_it_at_its_e
         assert clock.waits_over.wait(60)
     assert set(run.cancelled) == {"host:1"}
     assert table.list_state("cancels") == []
+
+
+def test_a_run_that_lost_its_lease_leaves_the_request_to_the_next_one(table):
+    acquire(table, "a", "call", NOW)
+    with renewed(table, "a", "call", LimitedClock(NOW, waits=0)):
+        acquire(table, "b", "call", NOW + LEASE_MILLIS)
+        request_cancel(table, "a", NOW, "host:1")
+        request_cancel(table, "b", NOW, "host:2")
+    assert read_lease(table).run_id == "b"
+    assert table.list_state("cancels") == ["b.json"]
 
 
 def test_work_that_cannot_be_stopped_looks_for_no_request(table):

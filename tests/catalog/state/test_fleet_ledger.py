@@ -69,12 +69,41 @@ def test_runs_at_the_same_time_and_those_that_are_not_renewed():
     refusal = ledger.change(lambda state: state.begin(pools, _run(2), NOW + 1))
     assert refusal.code == TOO_MANY_RUNS
     assert ledger.change(lambda state: state.begin([], _run(3, "other"), NOW)) is None
-    ledger.change(lambda state: (state.renew(frozenset({"r1"}), NOW + RUN_MILLIS - 1), None))
+    ledger.change(lambda state: (state.renew(_run(1), NOW + RUN_MILLIS - 1), None))
     assert ledger.change(lambda state: state.begin(pools, _run(2), NOW + RUN_MILLIS)).code == TOO_MANY_RUNS
     # Its service was killed: a minute later, another run takes its place.
     assert ledger.change(lambda state: state.begin(pools, _run(2), NOW + 2 * RUN_MILLIS)) is None
     ledger.change(lambda state: (state.end("r2"), None))
     assert not ledger.state().runs
+
+
+def test_a_run_that_was_not_renewed_in_time_counts_again_once_it_is():
+    pools = [Pool("shop", None, DAY, 1)]
+    state, _ = LedgerState().begin(pools, _run(1), NOW)
+    late = NOW + RUN_MILLIS + 1
+    state, refusal = state.begin(pools, _run(2, now=late), late)
+    assert refusal is None
+    state = state.renew(_run(1), late).end("r2")
+    assert [run.run_id for run in state.runs] == ["r1"]
+    assert state.begin(pools, _run(3, now=late), late)[1].code == TOO_MANY_RUNS
+
+
+def test_a_process_whose_clock_is_days_ahead_blocks_no_other_one():
+    pools, ahead = [Pool("shop", 100, DAY, 1)], NOW + 3 * DAY
+    state, _ = LedgerState().begin(pools, _run(1, now=ahead), ahead)
+    state, _ = state.spend(pools, "shop", 100, ahead)
+    state, refusal = state.begin(pools, _run(2), NOW)
+    assert (refusal, [run.run_id for run in state.runs]) == (None, ["r2"])
+    state, refusal = state.spend(pools, "shop", 60, NOW)
+    assert refusal is None
+    assert state.spend(pools, "shop", 60, NOW)[1].until == NOW + DAY
+    # Its bytes count for one period, as those of any other process do.
+    assert state.spend(pools, "shop", 60, ahead)[1].until == ahead + DAY
+
+
+def test_clocks_that_differ_by_minutes_share_a_budget():
+    state, _ = LedgerState().spend([SHOP], "shop", 60, NOW + HOUR // 6)
+    assert state.spend([SHOP], "shop", 60, NOW)[1].until == NOW + HOUR // 6 + DAY
 
 
 class RacingTexts(FakeTexts):

@@ -1,12 +1,14 @@
 """Budgets that tables share, and whose turn it is: the best saving per byte first, within what budgets allow."""
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from service_fakes import MINUTE, FakeService
 
 from catalog.properties.fleet_properties import Pool
+from catalog.properties.hours import Hours
 from catalog.properties.optimization_properties import Triggers
 from catalog.state.automation import Automations
 from catalog.state.fleet_ledger import USED_UP, Refusal
@@ -176,6 +178,16 @@ def test_a_table_that_waits_longer_than_a_period_keeps_its_place(waited, saving,
     now = 100 * DAY
     large = _worker("large", 50, now - waited * DAY, Refusal(USED_UP, "no bytes are left", now + DAY))
     small = _worker("small", saving, now)
+    turns = next_turns([small], [large, small], 2, now, MINUTE)
+    assert list(turns.start) == ([small] if may_start else [])
+
+
+@pytest.mark.parametrize(("hours", "may_start"), [("00:00-02:00", False), ("02:00-04:00", True)])
+def test_a_table_outside_its_hours_keeps_the_budget_from_no_other_one(hours, may_start):
+    now = 100 * DAY
+    large = _worker("large", 50, now - 2 * DAY, Refusal(USED_UP, "no bytes are left", now + DAY))
+    large.schedule = replace(large.schedule, hours=Hours.of(hours))
+    small = _worker("small", 10, now)
     turns = next_turns([small], [large, small], 2, now, MINUTE)
     assert list(turns.start) == ([small] if may_start else [])
 

@@ -6,6 +6,7 @@ import pytest
 from service_fakes import FakeService
 
 MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
 
 
 @pytest.fixture
@@ -37,6 +38,31 @@ def test_a_short_interval_leaves_a_minute(monkeypatch, fake):
     assert fake.service.problem() is None
     fake.clock.go_on(1)
     assert fake.service.problem() is not None
+
+
+def test_a_clock_that_is_set_back_hides_no_late_look(fake):
+    fake.service.tick()
+    fake.clock.set_back(30 * DAY)
+    assert fake.service.problem() is None
+    fake.clock.go_on(3 * MINUTE)
+    assert fake.service.problem() == "the last look at the tables was 180 seconds ago"
+
+
+def test_looks_go_on_after_the_clock_is_set_back(monkeypatch, fake):
+    monkeypatch.setattr("procedures.service.service.prepare_thread", lambda *_: None)
+    waits = []
+
+    def wait(event, seconds):
+        waits.append(seconds)
+        fake.clock.go_on(int(seconds * 1000))
+        if len(waits) == 1:
+            fake.clock.set_back(30 * DAY)
+        elif len(waits) == 4:
+            fake.service._ending.set()
+
+    monkeypatch.setattr(fake.clock, "wait", wait)
+    fake.service._loop()
+    assert (waits, fake.tables.lists) == ([30.0] * 4, 4)
 
 
 def test_a_loop_that_has_ended_is_named(monkeypatch, fake):

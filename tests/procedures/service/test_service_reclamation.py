@@ -1,5 +1,6 @@
 """When the service reclaims history: clock, engine and catalog are fakes, and no Spark is needed."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -82,6 +83,33 @@ def test_a_failure_is_shown_and_tried_again_after_the_interval():
     assert fake.engine.reclaimed == []
     fake.tick(10 * MINUTE)
     assert (len(fake.engine.reclaimed), known().state) == (1, "scheduled")
+
+
+def test_failing_maintenance_is_tried_less_and_less_often_and_delays_no_optimization():
+    fake, attempts = FakeService(), []
+    maintain = fake.engine.maintain
+
+    def fail(*arguments):
+        attempts.append(fake.clock.time)
+        raise OSError("cannot be read")
+
+    fake.engine.maintain = fail
+    fake.tables.put("t", WANTED)
+    for _ in range(3 * 24 * 6):
+        fake.tables.commit("t")
+        fake.tick(10 * MINUTE)
+    assert len(fake.engine.runs) == 3 * 24 * 6
+    pauses = [after - before for before, after in pairwise(attempts)]
+    assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
+    assert max(pauses) == DAY
+    assert (known().state, known().next_run) == ("failed", fake.clock.time + 10 * MINUTE)
+    assert f"QUARANTINED: {len(attempts)} attempts at maintenance in a row failed" in known().note
+    # It ends by itself.
+    fake.engine.maintain = maintain
+    for _ in range(24 * 6 + 1):
+        fake.tick(10 * MINUTE)
+    assert (known().state, known().last_error, known().note) == ("scheduled", None, None)
+    assert len(fake.engine.reclaimed) == 1
 
 
 def test_a_reclamation_that_is_asked_to_stop_is_not_done(monkeypatch):

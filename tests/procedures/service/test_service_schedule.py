@@ -34,6 +34,20 @@ def test_a_table_that_asks_is_run_at_once_and_then_by_the_interval_when_it_chang
     assert fake.tick(10 * MINUTE) == ["a", "a"]
 
 
+@pytest.mark.parametrize("pace", [{}, {"use.clustering.enabled": "true"}, {"use.retention.hours": "240"}])
+def test_a_clock_that_is_set_back_delays_runs_by_a_day_at_most(pace):
+    fake = FakeService()
+    fake.tables.put("a", {**(WANTED if not pace else {}), **pace})
+    fake.tick()
+    done = len(fake.engine.runs), len(fake.engine.reclaimed)
+    fake.clock.set_back(30 * 24 * 60 * MINUTE)
+    for _ in range(24 * 6 + 1):
+        fake.tables.commit("a")
+        fake.tick(10 * MINUTE)
+    assert (len(fake.engine.runs), len(fake.engine.reclaimed)) > done
+    assert application().automations.get("file:/a").next_run <= fake.clock.time + 10 * MINUTE
+
+
 def test_what_a_long_run_committed_is_no_reason_for_another():
     fake = FakeService()
     fake.tables.put("a", WANTED)
@@ -42,6 +56,37 @@ def test_what_a_long_run_committed_is_no_reason_for_another():
     # The end of a run wakes the loop before it looks at the tables again.
     assert fake.tick(look=False) == ["a"]
     assert application().automations.get("file:/a").next_run > fake.clock.time
+
+
+@pytest.mark.parametrize("trigger", [{}, {"use.optimization.trigger.commits": "5"}])
+def test_a_table_that_is_made_anew_during_the_maintenance_of_a_run_begins_anew(trigger):
+    fake = FakeService(at_once=False)
+    wanted = {**WANTED, **trigger, "use.log.consolidation.interval": "10 minutes"}
+    place = fake.tables.put("spark_catalog.shop.a", wanted)
+    fake.tables.versions[place], fake.tables.ids[place] = 5000, "first"
+    fake.engine.commits_of_others = 5
+    maintain = fake.engine.maintain
+
+    def replaced_meanwhile(*arguments):
+        fake.engine.maintain = maintain
+        fake.tables.versions[place], fake.tables.ids[place] = 3, "second"
+        for _ in range(10):
+            fake.tick(MINUTE)
+        return maintain(*arguments)
+
+    fake.engine.maintain = replaced_meanwhile
+    for _ in range(3):
+        fake.tick()
+        fake.threads.run_all()
+    assert fake.tables.versions[place] < 100
+    runs = len(fake.engine.runs)
+    for _ in range(10):
+        fake.tables.commit("spark_catalog.shop.a")
+        for _ in range(3):
+            fake.tick(10 * MINUTE)
+            fake.threads.run_all()
+    assert len(fake.engine.runs) == runs + 10
+    assert fake.service._workers._workers[place].database == "shop"
 
 
 def test_an_idle_table_costs_one_probe():
