@@ -26,11 +26,11 @@ VALUES = {
     "check_table": {"table": "t"},
     "check_virtual_table": {"table": "t", "name": "cubez"},
     "check_version": {"location": "file:/t", "version": 3},
-    "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1},
+    "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1, "settings": "{}"},
     "plan_read": {"configuration": "{}", "conditions": "[]", "settings": "{}"},
     "key_limits": {"settings": '{"spark.qbeast.use.joins.keys": "7"}'},
     "check_setting": {"name": "spark.qbeast.use.joins.keys", "value": "7"},
-    "plan_key_job": {"scan_bytes": 1 << 40, "side_bytes": 5, "one_key_share": 1},
+    "plan_key_job": {"scan_bytes": 1 << 40, "side_bytes": 5, "one_key_share": 1, "settings": "{}"},
     "check_metadata": {
         "before": json.dumps({**METADATA, "schema": None}),
         "after": json.dumps(METADATA),
@@ -98,7 +98,7 @@ def test_texts_become_values():
         ("check_table", {"table": "t", "more": 1}, "asks check_table with more, table; accepted: table"),
         ("check_table", {"table": 1}, "table = 1; accepted: a text"),
         ("write_committed", {"write": "id", "version": True}, "version = True; accepted: a whole number"),
-        ("plan_sample", {"configuration": "{}", "lower": "0", "upper": 1.0}, "lower = '0'; accepted: a number"),
+        ("plan_sample", VALUES["plan_sample"] | {"lower": "0"}, "lower = '0'; accepted: a number"),
         (
             "check_options",
             {"options": "[]", "others": "[]", "of_delta": "[]"},
