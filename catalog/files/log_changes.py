@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from catalog.jvm.files import text_file
+from catalog.jvm.json_lines import json_reader
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.session import metadata_session
 
@@ -109,7 +110,7 @@ def changes_between(
         if only_short:
             return None
         names = [commit_file(location, number) for number in range(older + 1, newer + 1)]
-        commits = metadata_session(spark, 0).read.schema(_COMMIT).json(names, mode="FAILFAST")
+        commits = json_reader(metadata_session(spark, 0), _COMMIT).json(names, mode="FAILFAST")
         return _last_of_each(rows_of(_file_actions(commits, "_metadata.file_name")).toArrow())
     except (PySparkException, Py4JJavaError):
         return None

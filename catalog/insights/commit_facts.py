@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from catalog.files.file_rows import bounds
 from catalog.files.log_changes import ADD_FIELDS
 from catalog.insights.box_overlap import LIVE, FileLives
+from catalog.jvm.json_lines import json_reader
 from catalog.jvm.session import metadata_session
 from catalog.jvm.vanished_files import read_again
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
@@ -166,7 +167,7 @@ def _actions(snapshot: TableSnapshot, first: int) -> DataFrame:
     """One row per action: commit, modified (epoch ms), changed (path), is_add (NULL without a file), and the fields."""
     session = metadata_session(snapshot.spark, 0)
     session.conf.set("spark.sql.files.openCostInBytes", str(_OPEN_COST_BYTES))
-    commits = session.read.schema(_ACTIONS).option("pathGlobFilter", _COMMIT_FILES)
+    commits = json_reader(session, _ACTIONS).option("pathGlobFilter", _COMMIT_FILES)
     name = F.col("_metadata.file_name")
     return (
         commits.json(f"{snapshot.location}/_delta_log")

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from pyspark.sql import functions as F
 
+from catalog.jvm.json_lines import json_reader
 from catalog.jvm.session import metadata_session
 from catalog.jvm.vanished_files import read_again
 from catalog.table.snapshot import TableSnapshot
@@ -89,7 +90,7 @@ def statement_notes(snapshot: TableSnapshot) -> StatementNotes:
     session = metadata_session(snapshot.spark, 0)
     session.conf.set("spark.sql.files.openCostInBytes", _OPEN_COST_BYTES)
     thousand = snapshot.version // 1_000
-    commits = session.read.schema(_COMMITS).option(
+    commits = json_reader(session, _COMMITS).option(
         "pathGlobFilter", _COMMIT_FILES.format(max(thousand - 1, 0), thousand)
     )
     tag = F.col("commitInfo.tags")[STATEMENT_TAG]
