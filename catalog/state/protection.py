@@ -119,7 +119,9 @@ def confirmed_protections(table: ManagedTable) -> tuple[Protection, ...]:
         confirmed = table.list_state(CONFIRMED_FOLDER) if found else []
     except (Py4JError, PySparkException, OSError) as error:
         raise ProtectionError.unreadable(f"{table.state_folder}/{CONFIRMED_FOLDER}", access_problem(error)) from error
-    return tuple(protection for protection in found if protection.id is None or protection.id in confirmed)
+    return tuple(
+        protection for protection in found if protection.id is None or f"{protection.id}{_SUFFIX}" in confirmed
+    )
 
 
 def _protection(table: ManagedTable, file: str) -> Protection | Unreadable | None:
@@ -165,9 +167,9 @@ def confirm(table: ManagedTable, protection: Protection) -> None:
     Raises:
         WriteDeniedError: the file cannot be written.
     """
-    file = f"{CONFIRMED_FOLDER}/{protection.id}"
+    file = f"{CONFIRMED_FOLDER}/{protection.id}{_SUFFIX}"
     try:
-        table.create_state(file, protection.name)
+        table.create_state(file, json.dumps({"name": protection.name}))
     except (Py4JError, PySparkException, OSError) as error:
         raise _not_protected(table, file, error) from error
 
@@ -223,7 +225,7 @@ def unprotect(table: ManagedTable, name: str) -> Protection | None:
     if there.id is not None and _ID.fullmatch(there.id):
         # A confirmation that stays confirms nothing any more.
         with suppress(Py4JError, PySparkException, OSError):
-            table.delete_state(f"{CONFIRMED_FOLDER}/{there.id}")
+            table.delete_state(f"{CONFIRMED_FOLDER}/{there.id}{_SUFFIX}")
     return there
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID
 
 from fake_clock import FakeClock
 from folders import MemoryHandle, folder_table
@@ -27,7 +28,7 @@ from catalog.state.fleet_ledger import LedgerState, OpenRun, Spending
 from catalog.state.lease import acquire
 from catalog.state.plan_claims import DONE, GroupClaims
 from catalog.state.plan_files import StoredGroup, StoredPlan, store_plan
-from catalog.state.protection import protect
+from catalog.state.protection import confirm, protect
 from catalog.state.reclaimed import record_reclaimed
 from catalog.state.suspension import suspend
 from catalog.state.write_records import WriteRecord, record_write
@@ -41,6 +42,7 @@ TABLE_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 WRITE_ID = "7c9e6679742540de944be07fc1f90ae7"
 PLAN_ID = "0123456789ab"
 RUN_ID = "run-1"
+PROTECTION_ID = "b3a1c2d4e5f60718293a4b5c6d7e8f90"
 FILES = (FileFacts("a.parquet", 100, 10, (6, 4), ("", "w"), 1), FileFacts("b%20c.parquet", 50, None, (), (), -1))
 
 
@@ -83,10 +85,11 @@ def stored_documents() -> dict[str, Any]:
     with (
         patch("catalog.state.suspension.this_process", lambda: "host:1"),
         patch("catalog.state.protection.this_process", lambda: "host:1"),
+        patch("catalog.state.protection.uuid.uuid4", lambda: UUID(PROTECTION_ID)),
         patch("catalog.state.plan_claims.this_process", lambda: "host:1"),
     ):
         suspend(table, NOW)
-        protect(table, "year-end", 7, NOW)
+        confirm(table, protect(table, "year-end", 7, NOW))
         plan = _plan(table)
         claims = GroupClaims(table, plan, RUN_ID, "call", clock)
         assert claims.take(1) is None
