@@ -95,17 +95,18 @@ class ExpressionTree:
         java = java_class(spark, "org.apache.spark.sql.classic.ExpressionUtils").column(self.java)
         return ClassicColumn(java)
 
-    # -------------------------------------------------------------------------------- an InSubquery
+    # ----------------------------------------------------------- an InSubquery or another subquery
 
     @property
     def values(self) -> tuple[ExpressionTree, ...]:
-        """What is compared with the rows of the subquery."""
+        """What an InSubquery compares with the rows of its subquery."""
         return tuple(map(ExpressionTree, _items(self.java.values())))
 
     @property
     def query(self) -> PlanTree:
-        """The subquery."""
-        return PlanTree(self.java.query().plan())
+        """The plan of the subquery."""
+        subquery = self.java.query() if self.kind == "InSubquery" else self.java
+        return PlanTree(subquery.plan())
 
     # -------------------------------------------------------------------------- an AggregateExpression
 

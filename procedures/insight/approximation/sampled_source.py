@@ -134,14 +134,13 @@ class SampledSource:
         self._check(node.children[below[0]])
 
     def _check_keys(self) -> None:
-        """Refuses to compare the index columns with keys that a sample or split has selected."""
+        """Refuses to compare the index columns with keys that a sample or split has selected, or may have selected."""
         attributes = {attribute.name: attribute for attribute in self.relation.output}
         columns = [attributes[name] for name in self.columns if name in attributes]
-        if len(columns) == len(self.columns) and has_selected_keys(
-            self.spark, self.query.source, columns, self.definitions
-        ):
+        if len(columns) == len(self.columns) and has_selected_keys(self.spark, self.query.plan, self.relation, columns):
             raise not_supported(
-                f"A query with keys of {self.table} that a sample or split has selected", "Run the query as it is."
+                f"A query with keys of {self.table} that a sample or split has selected, or may have selected,",
+                "Run the query as it is.",
             )
 
     def _contains(self, node: PlanTree) -> bool:

@@ -13,7 +13,7 @@ def definitions_below(source: PlanTree) -> dict[int | None, ExpressionTree]:
     nodes = [source]
     while nodes:
         node = nodes.pop()
-        if node.kind == "Project":
+        if node.kind in ("Project", "Aggregate"):
             found |= {alias.attribute_id: alias.children[0] for alias in node.results if alias.kind == "Alias"}
         nodes.extend(node.children)
     return found

@@ -89,7 +89,7 @@ def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table)
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
-@pytest.mark.quick_sample(2)
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     "query",
     [
@@ -97,7 +97,12 @@ def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table)
         "SELECT count(*) FROM {t} WHERE id IN (SELECT id FROM {c} c WHERE c.id >= 0)",
         "SELECT count(*) FROM (SELECT id + 0 AS n, id AS m FROM {t}) JOIN (SELECT DISTINCT id AS k FROM {c}) ON k = m",
         "SELECT count(*) FROM {t} t LEFT ANTI JOIN {c} USING (id)",
+        "SELECT count(*) FROM {t} t, {c} c WHERE t.id = c.id",
         "SELECT sum(y) FROM {t} WHERE y > 0 AND id IN (SELECT try_cast(id AS INT) FROM {c})",
+        "SELECT count(*) FROM (SELECT c.id AS k, t.id AS m FROM {t} t CROSS JOIN {c} c) WHERE k = m",
+        "SELECT count(*) FILTER (WHERE id IN (SELECT id FROM {c})) FROM {t}",
+        "SELECT sum(CASE WHEN id IN (SELECT id FROM {c}) THEN 1 ELSE 0 END) FROM {t}",
+        "SELECT id IN (SELECT id FROM {c}) AS found, count(*) FROM {t} GROUP BY found",
     ],
 )
 def test_no_answer_for_the_keys_of_a_sample(spark, whole, cohorts, query):
@@ -107,9 +112,39 @@ def test_no_answer_for_the_keys_of_a_sample(spark, whole, cohorts, query):
     sql_ext.call(spark, "approximate", query=query.format(t=whole.name, c=range_of_ids)).collect()
 
 
-def test_correlated_keys_are_not_looked_at(spark, whole, cohorts):
-    query = f"SELECT count(*) FROM {whole.name} t WHERE id IN (SELECT id FROM {cohorts[1]} c WHERE c.id > t.y)"
-    sql_ext.call(spark, "approximate", query=query).collect()
+# The weights of the keys {k} are not known.
+WITHOUT_WEIGHTS = [
+    "SELECT count(*) FROM {t} t WHERE EXISTS (SELECT 1 FROM {c} c WHERE c.{k} = t.{i})",
+    "SELECT count(*) FROM {t} t WHERE NOT EXISTS (SELECT 1 FROM {c} c WHERE c.{k} + 1 = t.{i} + 1)",
+    "SELECT count(*) FILTER (WHERE {i} IN (SELECT {k} FROM {c} c WHERE c.id > t.x)) FROM {t} t",
+    "SELECT count(*) FROM (SELECT {i} + 1 AS k FROM {t}) t JOIN (SELECT {k} + 1 AS k FROM {c}) c ON t.k = c.k",
+    "SELECT count(*) FROM {t} t WHERE (SELECT count(*) FROM {c} c WHERE c.{k} = t.{i}) > 0",
+    "SELECT count(*) FROM {t} t, {c} c WHERE CAST(c.{k} AS STRING) = concat(t.{i}, '')",
+    "SELECT count(*) FROM {t} t WHERE {i} + 1 IN (SELECT {k} + 1 FROM {c})",
+]
+
+
+@pytest.mark.quick_sample(3)
+@pytest.mark.parametrize("query", WITHOUT_WEIGHTS)
+def test_no_answer_for_keys_without_known_weights(spark, whole, cohorts, query):
+    with pytest.raises(NotSupportedError, match="or may have selected"):
+        approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="id"))
+
+
+@pytest.mark.quick_sample(1)
+@pytest.mark.parametrize("query", WITHOUT_WEIGHTS)
+def test_such_keys_of_other_columns_or_of_local_rows(spark, whole, cohorts, query):
+    approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="y"))
+    approximate(spark, query.format(t=whole.name, c="range(200)", k="id", i="id"))
+
+
+def test_comparisons_with_constants_select_nothing_by_a_sample(spark, whole, cohorts):
+    approximate(spark, f"SELECT count(*) FROM {whole.name} t, {cohorts[0]} c WHERE t.id % 10 = 3 AND t.y = c.id")
+    approximate(spark, f"SELECT count(*) FROM {whole.name} t JOIN {cohorts[0]} c ON t.id = 7 AND t.y = c.id")
+
+
+def approximate(spark, query):
+    return sql_ext.call(spark, "approximate", query=query).collect()
 
 
 @pytest.fixture(scope="module")
