@@ -112,22 +112,28 @@ def test_no_answer_for_the_keys_of_a_sample(spark, whole, cohorts, query):
     sql_ext.call(spark, "approximate", query=query.format(t=whole.name, c=range_of_ids)).collect()
 
 
+# The weights of the keys {k} are not known.
+WITHOUT_WEIGHTS = [
+    "SELECT count(*) FROM {t} t WHERE EXISTS (SELECT 1 FROM {c} c WHERE c.{k} = t.{i})",
+    "SELECT count(*) FROM {t} t WHERE NOT EXISTS (SELECT 1 FROM {c} c WHERE c.{k} + 1 = t.{i} + 1)",
+    "SELECT count(*) FILTER (WHERE {i} IN (SELECT {k} FROM {c} c WHERE c.id > t.x)) FROM {t} t",
+    "SELECT count(*) FROM (SELECT {i} + 1 AS k FROM {t}) t JOIN (SELECT {k} + 1 AS k FROM {c}) c ON t.k = c.k",
+    "SELECT count(*) FROM {t} t WHERE (SELECT count(*) FROM {c} c WHERE c.{k} = t.{i}) > 0",
+    "SELECT count(*) FROM {t} t, {c} c WHERE CAST(c.{k} AS STRING) = concat(t.{i}, '')",
+    "SELECT count(*) FROM {t} t WHERE {i} + 1 IN (SELECT {k} + 1 FROM {c})",
+]
+
+
 @pytest.mark.quick_sample(3)
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT count(*) FROM {t} t WHERE EXISTS (SELECT 1 FROM {c} c WHERE c.{k} = t.{i})",
-        "SELECT count(*) FROM {t} t WHERE NOT EXISTS (SELECT 1 FROM {c} c WHERE c.{k} + 1 = t.{i} + 1)",
-        "SELECT count(*) FILTER (WHERE {i} IN (SELECT {k} FROM {c} c WHERE c.id > t.x)) FROM {t} t",
-        "SELECT count(*) FROM (SELECT {i} + 1 AS k FROM {t}) t JOIN (SELECT {k} + 1 AS k FROM {c}) c ON t.k = c.k",
-        "SELECT count(*) FROM {t} t WHERE (SELECT count(*) FROM {c} c WHERE c.{k} = t.{i}) > 0",
-        "SELECT count(*) FROM {t} t, {c} c WHERE CAST(c.{k} AS STRING) = concat(t.{i}, '')",
-        "SELECT count(*) FROM {t} t WHERE {i} + 1 IN (SELECT {k} + 1 FROM {c})",
-    ],
-)
-def test_keys_without_known_weights_must_be_of_other_columns_or_local(spark, whole, cohorts, query):
+@pytest.mark.parametrize("query", WITHOUT_WEIGHTS)
+def test_no_answer_for_keys_without_known_weights(spark, whole, cohorts, query):
     with pytest.raises(NotSupportedError, match="or may have selected"):
         approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="id"))
+
+
+@pytest.mark.quick_sample(1)
+@pytest.mark.parametrize("query", WITHOUT_WEIGHTS)
+def test_such_keys_of_other_columns_or_of_local_rows(spark, whole, cohorts, query):
     approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="y"))
     approximate(spark, query.format(t=whole.name, c="range(200)", k="id", i="id"))
 
