@@ -13,6 +13,8 @@ from pyspark.sql.types import BooleanType, DataType, DateType, FloatType, Timest
 
 from catalog.jvm.local_rows import local_data_frame
 from otree.cube import CubeId
+from otree.transformation.base import Transformation
+from otree.transformation.hashing import HashTransformation
 from procedures.insight.checking.problem import ERROR, SCHEMA
 from procedures.layout.index_columns import IndexColumns
 
@@ -39,8 +41,10 @@ def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
     depth = min(CELL_BITS // revision.dimensions, _DEEPEST)
     types = [rows.select(F.col(name)).schema[0].dataType for name in columns.columns]
     values = [
-        _plain(F.col(name), data_type).alias(f"v{i}")
-        for i, (name, data_type) in enumerate(zip(columns.columns, types, strict=True))
+        _plain(F.col(name), data_type, transformation).alias(f"v{i}")
+        for i, (name, data_type, transformation) in enumerate(
+            zip(columns.columns, types, revision.transformations, strict=True)
+        )
     ]
     sampled = rows.limit(_ROWS).select(*values, columns.cell(depth).alias("cell")).collect()
     wrong = 0
@@ -52,8 +56,11 @@ def placement_problems(rows: DataFrame, columns: IndexColumns) -> DataFrame:
     return local_data_frame(rows.sparkSession, problems, SCHEMA)
 
 
-def _plain(column: Column, data_type: DataType) -> Column:
+def _plain(column: Column, data_type: DataType, transformation: Transformation) -> Column:
     """Returns the value as a number, string, bytes or decimal; times are converted by Spark's functions."""
+    if isinstance(data_type, FloatType) and isinstance(transformation, HashTransformation):
+        # As a DOUBLE it has other digits.
+        return column.cast("string")
     if isinstance(data_type, BooleanType):
         return column.cast("int")
     if isinstance(data_type, FloatType):

@@ -316,3 +316,11 @@ def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy
     assert (row.check, row.severity) == ("SUMMARY", "ok"), row
     made.index()
     assert (made.checksum(), made.unindexed, len(check(made))) == (before, [], 1)
+
+
+def test_a_hashed_float_is_where_its_own_digits_place_it(spark, new_table):
+    """As a DOUBLE, the lowest one is -3.4028234663852886E38."""
+    table = new_table("f FLOAT", index="f:hashing")
+    table.sql("INSERT INTO {t} VALUES (-3.4028235E38F), (0.1F), (NULL)")
+    table.optimize()
+    assert [row.severity for row in check(table, deep=True)] == ["ok"]
