@@ -321,6 +321,6 @@ def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy
 def test_a_hashed_float_is_where_its_own_digits_place_it(spark, new_table):
     """As a DOUBLE, the lowest one is -3.4028234663852886E38."""
     table = new_table("f FLOAT", index="f:hashing")
-    table.sql("INSERT INTO {t} VALUES (-3.4028235E38F), (0.1F), (NULL)")
+    table.sql("INSERT INTO {t} VALUES (float('-3.4028235E38')), (0.1F), (NULL)")
     table.optimize()
     assert [row.severity for row in check(table, deep=True)] == ["ok"]
