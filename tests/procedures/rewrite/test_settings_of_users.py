@@ -49,13 +49,16 @@ def times(spark, folder):
     ("make", "confs"),
     [
         (converted, {"spark.sql.caseSensitive": "true"}),
-        (structs, {"spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "true"}),
-        (
+        pytest.param(
+            structs, {"spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "true"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
             partitions,
             {
                 "spark.databricks.delta.write.utcTimestampPartitionValues": "false",
                 "spark.sql.session.timeZone": "America/New_York",
             },
+            marks=pytest.mark.slow,
         ),
         (times, {"spark.sql.timestampType": "TIMESTAMP_NTZ"}),
     ],
