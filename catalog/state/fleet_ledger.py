@@ -34,10 +34,9 @@ LEDGER_FOLDER = "_use/fleet"
 """Where it is, below the location of the database ``default``."""
 RUN_MILLIS = 45_000
 """A run that is not renewed for so long no longer counts."""
-# What a wrong clock has written must not block other processes for days: a run that is renewed for longer from now does
-# not count, and bytes that are spent later than this from now count when their time comes.
-_MOST_RUN_TIMES = 3
-MOST_AHEAD_MILLIS = 3_600_000
+# What a wrong clock has written must not block other processes for days: a run that ends later than this from now does
+# not count, and bytes that are spent later count when their time comes. Two clocks may be wrong by an hour each.
+MOST_AHEAD_MILLIS = 2 * 3_600_000
 _MILLIS_PER_HOUR, _MILLIS_PER_DAY = 3_600_000, 86_400_000
 KEPT_MILLIS = 31 * _MILLIS_PER_DAY
 # What was spent longer ago is added up by the hour, and then by the day; the newest time of each counts.
@@ -182,7 +181,7 @@ class LedgerState:
             run: the run.
             now: epoch milliseconds.
         """
-        latest = now + _MOST_RUN_TIMES * RUN_MILLIS
+        latest = now + MOST_AHEAD_MILLIS + RUN_MILLIS
         live = tuple(r for r in self.runs if now < r.expires_at <= latest and r.run_id != run.run_id)
         for pool in pools:
             running = [r for r in live if _is_of(r.database, pool.database)]
