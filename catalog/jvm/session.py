@@ -78,7 +78,8 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
     for key, value in _WORK_SETTINGS.items():
         clone.conf.set(key, value)
     for key in _CALENDAR_KEYS:
-        if clone.conf.get(key, "CORRECTED") == "LEGACY":
+        # Spark takes the value in any case, and returns it as it was set.
+        if (clone.conf.get(key, None) or "").upper() == "LEGACY":
             clone.conf.set(key, "EXCEPTION")
     if most_bytes is not None:
         _scale_down(clone, most_bytes)

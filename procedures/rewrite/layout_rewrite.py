@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog.errors import ConcurrentChangeError, IndexConfigurationError, RowsChangedError, UseError
+from catalog.errors import ConcurrentChangeError, IndexConfigurationError, UseError
 from catalog.jvm.java_errors import is_conflict, text_of
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.table.managed_table import ManagedTable
@@ -24,7 +24,7 @@ from procedures.layout.step import Step
 from procedures.layout.tags import FileHistory, WrittenFile, facts_of, tags_by_path
 from procedures.layout.target import Target, revision_for, target_for_new_rows, target_in_revision
 from procedures.rewrite.inputs import InputFacts, Inputs
-from procedures.rewrite.results import RewriteContext, RewriteOutput
+from procedures.rewrite.results import RewriteContext, RewriteOutput, check_row_count
 
 logger = logging.getLogger(__name__)
 
@@ -147,12 +147,7 @@ class LayoutRewrite:
             # The settings of a rewrite's session collect statistics: blocks are counted while rows are written.
             writer = LayoutWriter(self.session, inputs.transaction, inputs.snapshot, self.context.observe, strict=True)
             written = writer.write_laid_out(target, rows.data)
-        count = sum(file.rows for file in written)
-        if self.group.rows not in (count, None):
-            # The scan has left out rows, or the log counts them wrongly.
-            raise RowsChangedError(
-                f"{self.group.rows} rows were to be written and {count} were; nothing was committed."
-            )
+        check_row_count(self.group.rows, [file.rows for file in written])
         revision_id = target.columns.revision.revision_id if target else -1
         times = min(f.first_time for f in files), max(f.last_time for f in files)
         rewrites = facts.rewrites_of(tuple(f.path for f in files))

@@ -81,9 +81,11 @@ class RetainedVersions:
 
     @cached_property
     def _changes(self) -> DataFrame:
-        """The files that the commits after the oldest version name, and those that its own adds, if the log has it."""
-        first = self._versions.changes(None, self.oldest).where(F.col("is_added") & (F.col("version") == self.oldest))
-        changes = self._versions.changes(self.oldest + 1, self.newest).union(first)
+        """The files that commits after the oldest version name; if that stays, also those that its own commit adds."""
+        changes = self._versions.changes(self.oldest + 1, self.newest)
+        if self.version == self.oldest:
+            own = self._versions.changes(None, self.oldest)
+            changes = changes.union(own.where(F.col("is_added") & (F.col("version") == self.oldest)))
         return self._cache(changes.select("version", "is_added", key_of(F.col("path")).alias("key")))
 
     @cached_property

@@ -1,12 +1,9 @@
 """What a rewrite of runs says of its files, without Spark."""
 
-import pytest
-
-from catalog.errors import RowsChangedError
 from catalog.jvm.file_writer import DataFile
 from procedures.groups.group import Concatenate, FileRun, InputFile
 from procedures.rewrite.inputs import InputFacts
-from procedures.rewrite.run_rewrite import _check_rows, _runs_of, _tags
+from procedures.rewrite.run_rewrite import _runs_of, _tags
 
 
 def _file(path, rows=10, first=0, last=0):
@@ -16,19 +13,6 @@ def _file(path, rows=10, first=0, last=0):
 FILES = _file("a", first=5, last=6), _file("b", first=1, last=2), _file("c", first=9, last=9)
 GROUP = Concatenate("SizeTieredClustering", 0, "", FILES, runs=(FileRun(("b", "a"), 3), FileRun(("c",))))
 PARTS = [DataFile("p=1/part-00001-x.c000.snappy.parquet", 1), DataFile("Ab/part-00000-y.c000.snappy.parquet", 2)]
-
-
-def test_lost_rows_are_noticed():
-    _check_rows(GROUP, [10, 20])
-    for written in ([10, 19], [10, 21], []):
-        with pytest.raises(RowsChangedError):
-            _check_rows(GROUP, written)
-
-
-def test_unknown_rows_are_not_compared():
-    unknown = Concatenate("SizeTieredClustering", 0, "", (_file("a", rows=None),), runs=(FileRun(("a",)),))
-    _check_rows(unknown, [3])
-    _check_rows(GROUP, [None, 5])
 
 
 def test_a_file_belongs_to_the_run_of_its_partition():

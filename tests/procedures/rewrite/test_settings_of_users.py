@@ -80,7 +80,7 @@ def test_dates_of_an_unknown_calendar_are_not_rewritten_as_those_of_the_older_on
         write_deltalake(f"{tmp_path}/t", pa.table({"id": [number], "day": [date(1500, 1, 1)]}), mode="append")
     before = checksum(spark.read.format("delta").load(f"{tmp_path}/t"))
     other = spark.newSession()
-    other.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY")
+    other.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "legacy")
     with pytest.raises(AnalysisException, match="TASK_WRITE_FAILED"):
         other.sql(f"CALL use.optimize('{tmp_path}/t', strategy => 'SizeTieredClustering')").collect()
     assert checksum(spark.read.format("delta").load(f"{tmp_path}/t")) == before
