@@ -78,8 +78,10 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
     for key, value in _WORK_SETTINGS.items():
         clone.conf.set(key, value)
     for key in _CALENDAR_KEYS:
-        # Spark takes the value in any case, and returns it as it was set.
-        if (clone.conf.get(key, None) or "").upper() == "LEGACY":
+        # Spark knows the setting by a former name, too, takes its value in any case, and returns it as it was set.
+        names = key, key.replace("spark.sql.", "spark.sql.legacy.")
+        mode = next((value for value in (clone.conf.get(name, None) for name in names) if value), "")
+        if mode.upper() == "LEGACY":
             clone.conf.set(key, "EXCEPTION")
     if most_bytes is not None:
         _scale_down(clone, most_bytes)

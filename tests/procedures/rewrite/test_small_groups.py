@@ -66,6 +66,16 @@ def test_a_session_that_ignores_missing_files_loses_no_rows(spark, new_table, se
     assert table.version == before
 
 
+@pytest.mark.parametrize("name", ["parquet.datetime", "legacy.parquet.datetime", "parquet.int96"])
+def test_values_of_either_calendar_are_refused(spark, name):
+    user = spark.newSession()
+    user.conf.set(f"spark.sql.{name}RebaseModeInRead", "legacy")
+    key = f"spark.sql.{name.removeprefix('legacy.')}RebaseModeInRead"
+    assert work_session(user).conf.get(key) == "EXCEPTION"
+    user.conf.set(key, "CORRECTED")
+    assert work_session(user).conf.get(key) == "CORRECTED"
+
+
 def test_code_is_compiled_for_more_than_a_few_bytes(compiled):
     for size, is_compiled in ((None, True), (1000, False), (10**7, True)):
         session = work_session(compiled, size)
