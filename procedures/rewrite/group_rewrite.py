@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 
 from catalog.counted_nouns import counted
-from catalog.errors import CommitUnknownError, TableError, UseError
-from catalog.history.events import FilesStats, OptimizationEvent
+from catalog.errors import CommitUnknownError, RowsChangedError, TableError, UseError
+from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
 from catalog.state.write_records import WriteRecord, folders_of, forget_write, record_write
 from catalog.table.managed_table import ManagedTable
@@ -66,6 +67,7 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
                     rows = layout.after_commit(rows, inputs)
                 facts = InputFacts.of(inputs.snapshot, group)
                 output = layout.write(inputs, rows, facts, write_id)
+            check_row_count(group, output.facts)
             result = _committed(table, inputs, group, facts, output, write_id, context, started)
             forget_write(table, write_id)
             return replace(result, new_revision=new_revision)
@@ -82,6 +84,21 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
         if new_revision is not None and isinstance(error, UseError):
             error.message += f" Revision {new_revision} was made before, and has no files yet."
         raise
+
+
+def check_row_count(group: Group, written: Sequence[FileFacts]) -> None:
+    """Compares the rows of written files with those that the log tells of their inputs, less those that are removed.
+
+    Raises:
+        RowsChangedError: they differ. What the log does not tell is not compared.
+    """
+    if group.rows is None or any(file.rows is None for file in written):
+        return
+    removal = group.removal if isinstance(group, Concatenate) else None
+    expected = group.rows - (0 if removal is None else removal.count)
+    count = sum(file.rows or 0 for file in written)
+    if count != expected:
+        raise RowsChangedError(f"{expected} rows were to be written and {count} were; nothing was committed.")
 
 
 def _committed(

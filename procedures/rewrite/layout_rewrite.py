@@ -24,7 +24,7 @@ from procedures.layout.step import Step
 from procedures.layout.tags import FileHistory, WrittenFile, facts_of, tags_by_path
 from procedures.layout.target import Target, revision_for, target_for_new_rows, target_in_revision
 from procedures.rewrite.inputs import InputFacts, Inputs
-from procedures.rewrite.results import RewriteContext, RewriteOutput, check_row_count
+from procedures.rewrite.results import RewriteContext, RewriteOutput
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,6 @@ class LayoutRewrite:
             # The settings of a rewrite's session collect statistics: blocks are counted while rows are written.
             writer = LayoutWriter(self.session, inputs.transaction, inputs.snapshot, self.context.observe, strict=True)
             written = writer.write_laid_out(target, rows.data)
-        check_row_count(self.group.rows, [file.rows for file in written])
         revision_id = target.columns.revision.revision_id if target else -1
         times = min(f.first_time for f in files), max(f.last_time for f in files)
         rewrites = facts.rewrites_of(tuple(f.path for f in files))

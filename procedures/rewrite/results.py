@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catalog.clock import SYSTEM_CLOCK, Clock
-from catalog.errors import RowsChangedError
 from catalog.history.events import FileFacts, OptimizationEvent
 from procedures.layout.step import StepObserver, ignore_step
 
@@ -70,18 +69,3 @@ class RewriteResult:
     event: OptimizationEvent
     paths: tuple[str, ...]
     warning: str | None = None
-
-
-def check_row_count(expected: int | None, written: Sequence[int | None]) -> None:
-    """Compares the rows of written files with those that the log tells of their inputs.
-
-    Args:
-        expected: rows that were to be written; None if the log does not tell.
-        written: rows of each file; None if unknown.
-
-    Raises:
-        RowsChangedError: they differ.
-    """
-    count = sum(rows or 0 for rows in written)
-    if expected is not None and None not in written and count != expected:
-        raise RowsChangedError(f"{expected} rows were to be written and {count} were; nothing was committed.")

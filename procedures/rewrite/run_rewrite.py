@@ -19,7 +19,7 @@ from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import FileHistory, carry_thresholds, facts_of, tags_of
 from procedures.rewrite.inputs import InputFacts, Inputs
-from procedures.rewrite.results import RewriteContext, RewriteOutput, check_row_count
+from procedures.rewrite.results import RewriteContext, RewriteOutput
 from procedures.rewrite.row_removal import check_keys, removed_only, without_removed
 
 # Delta names a file after the Spark partition that wrote it.
@@ -55,8 +55,7 @@ class RunRewrite:
         Indexed rows stay in their revision. They are placed by its current tree, which does not grow.
 
         Raises:
-            RowsChangedError: the files written have more rows or fewer than the log tells of the inputs, less those
-                that are removed; or a key was lost.
+            RowsChangedError: a key was lost.
         """
         removal = self.group.removal
         if removal is None:
@@ -89,7 +88,6 @@ class RunRewrite:
         if group.revision_id == 0:
             files = writer.write_unplaced(rows)
             observe(Step.VERIFY)
-            check_row_count(_rows_to_write(group), [file.rows for file in files])
             return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, self.facts, self.write_id))
         revision = snapshot.revisions[group.revision_id]
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
@@ -97,7 +95,6 @@ class RunRewrite:
         observe(Step.VERIFY)
         remaining = snapshot.cube_states(revision, [file.path for file in group.files])
         written = carry_thresholds(writer.blocks(files, revision, tree), tree, remaining)
-        check_row_count(_rows_to_write(group), [file.rows for file in written])
         run_of, times = _runs_of(files, group), _times(group)
         tags = {}
         for file in written:
@@ -106,11 +103,6 @@ class RunRewrite:
             history = FileHistory(self.write_id, *_span(paths, times), rewrites)
             tags[file.path] = tags_of(file, revision.revision_id, history)
         return RewriteOutput(revision.revision_id, tuple(facts_of(written)), tags)
-
-
-def _rows_to_write(group: Concatenate) -> int | None:
-    removed = 0 if group.removal is None else group.removal.count
-    return None if group.rows is None else group.rows - removed
 
 
 def _unindexed_facts(files: Sequence[DataFile]) -> tuple[FileFacts, ...]:
