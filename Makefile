@@ -89,8 +89,9 @@ fuzz: $(INSTALLED) ## try 100,000 random conditions on the planning of reads (AR
 fuzz-readers: java $(INSTALLED) test-shim ## try 100,000 random conditions on the readers without Spark (ARGS="--spark" asks Spark, too)
 	@$(BIN)/python tests/support/readers_fuzz.py $(ARGS)
 
-test-mutations: java $(INSTALLED) test-shim ## put small faults into a copy, and show that a test catches each (ARGS="--only lease")
-	@$(BIN)/python tests/support/mutations.py $(ARGS)
+test-mutations: SHARD ?= 1/1
+test-mutations: java $(INSTALLED) test-shim ## put small faults into copies, and show that a test catches each (SHARD=1/3, ARGS="--only lease")
+	@$(BIN)/python tests/support/mutations.py --shard $(SHARD) --workers $(WORKERS) $(ARGS)
 
 COUNT ?= 500
 

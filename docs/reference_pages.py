@@ -63,8 +63,8 @@ def columns_of(ddl: str) -> list[tuple[str, str]]:
 
 
 def _type(text: str) -> str:
-    """The type in capitals, the fields of its structs as they are."""
-    return re.sub(r"\b\w+\b(?!:)", lambda word: word[0].upper(), text)
+    """The type in capitals, as ``DESCRIBE`` names it, the fields of its structs as they are."""
+    return re.sub(r"\b\w+\b(?!:)", lambda word: word[0].upper(), text).replace("TIMESTAMP_LTZ", "TIMESTAMP")
 
 
 def _outside_brackets(ddl: str) -> str:

@@ -28,7 +28,7 @@ EVENT_FIELDS = (
 _LOG_FIELDS = "kind string, trigger string, state string, reason string, parameters map<string,string>, error string"
 OPTIMIZATIONS_SCHEMA = (
     f"{EVENT_FIELDS}, version bigint, {_LOG_FIELDS}, error_code string, write_amplification double, "
-    "started_time timestamp, finished_time timestamp"
+    "started_time timestamp_ltz, finished_time timestamp_ltz"
 )
 
 # States: a rewrite in a commit, one without, a trigger or group that led to no rewrite, a vacuum.

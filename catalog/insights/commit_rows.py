@@ -13,7 +13,7 @@ from catalog.state.line_folder import MergedLines
 from catalog.state.state_files import Fields, Unreadable, parse
 
 INGESTION_SCHEMA = (
-    "version bigint, time timestamp, writer string, user_name string, operation string, data_change boolean, "
+    "version bigint, time timestamp_ltz, writer string, user_name string, operation string, data_change boolean, "
     "files_added bigint, bytes_added bigint, rows_added bigint, small_files bigint, unindexed_share double, "
     "blocks_added bigint, cubes_touched bigint, blocks_per_cube double, overlap_share double, interval_ms bigint"
 )

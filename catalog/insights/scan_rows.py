@@ -31,7 +31,7 @@ _IDENTITY = (
     "statement_id string, version bigint, filters array<struct<column:string,operator:string,literal:string>>"
 )
 _FACTS = f"{', '.join(f'{name} {_COUNT}' for name in _COUNTS)}, rows_read bigint, rows_kept bigint, duration_ms bigint"
-CONSUMPTION_SCHEMA = f"time timestamp, {_IDENTITY}, selectivity double, sample_fraction double, {_FACTS}"
+CONSUMPTION_SCHEMA = f"time timestamp_ltz, {_IDENTITY}, selectivity double, sample_fraction double, {_FACTS}"
 _STORED = f"table_id string, finished_at bigint, scan int, {_IDENTITY}, sample_fraction double, {_FACTS}"
 _KEY = ("application_id", "execution_id", "scan")
 _MOST = 2**63 - 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import DataType, StructType
 
 from catalog.jvm.java_values import JavaValue, data_frame, java_class, java_data, jvm_session
 
@@ -47,6 +49,12 @@ class ExpressionTree:
     def type(self) -> str:
         """SQL type of its value."""
         return str(self.java.dataType().sql())
+
+    @cached_property
+    def data_type(self) -> DataType:
+        """Type of its value. A cast to it does not depend on what the session means by TIMESTAMP."""
+        field = {"name": "value", "type": json.loads(self.java.dataType().json()), "nullable": True, "metadata": {}}
+        return StructType.fromJson({"type": "struct", "fields": [field]})["value"].dataType
 
     @cached_property
     def bytes(self) -> int:

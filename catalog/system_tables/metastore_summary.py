@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 _SCHEMA = (
     "catalog string, namespace string, name string, location string, provider string, "
     "table_properties map<string,string>, index_columns array<string>, last_version bigint, unindexed_files bigint, "
-    "unindexed_bytes bigint, overfull_cubes bigint, health int, state string, last_run timestamp, next_run timestamp, "
-    "last_error string, message string"
+    "unindexed_bytes bigint, overfull_cubes bigint, health int, state string, last_run timestamp_ltz, "
+    "next_run timestamp_ltz, last_error string, message string"
 )
 _OF_LISTING = frozenset({"catalog", "namespace", "name", "location", "provider"})
 _OF_FILES = frozenset({"unindexed_files", "unindexed_bytes"})

@@ -17,10 +17,10 @@ from catalog.table.managed_table import ManagedTable
 from catalog.virtual_tables.virtual_table import VirtualTable
 
 _SCHEMA = (
-    "plan_id string, created_at timestamp, group_id bigint, reason string, revision_id bigint, partition string, "
+    "plan_id string, created_at timestamp_ltz, group_id bigint, reason string, revision_id bigint, partition string, "
     "files bigint, bytes bigint, expected_files bigint, depth_before bigint, depth_after bigint, state string, "
-    "holder string, run_id string, trigger string, claimed_at timestamp, finished_at timestamp, version bigint, "
-    "message string"
+    "holder string, run_id string, trigger string, claimed_at timestamp_ltz, finished_at timestamp_ltz, "
+    "version bigint, message string"
 )
 
 

@@ -22,7 +22,7 @@ _SQL_TYPES: Mapping[Any, str] = {
     float: "double",
     bool: "boolean",
     str: "string",
-    datetime: "timestamp",
+    datetime: "timestamp_ltz",
     list[str]: "array<string>",
     dict[str, str]: "map<string,string>",
     dict[str, str | None]: "map<string,string>",

@@ -41,13 +41,13 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     optimizing = [worker for worker in due if worker.startable_strategies(now)]
     if len(optimizing) <= free and not any(worker.has_byte_limit for worker in optimizing):
         return Turns((), due, (), False)
-    known = {worker: None for worker in optimizing if worker.is_appraised(now, interval)}
+    known = {worker: None for worker in optimizing if worker.place.is_known(worker.version or 0, now, interval)}
     held = _held(waiting, now)
     allowed = [w for w in known if all(_priority(w, now) >= held.get(pool.label, 0.0) for pool in w.pools)]
-    order = ranked(allowed, lambda worker: (_offer(worker), _waited(worker, now)))
+    order = ranked(allowed, lambda worker: (_offer(worker), worker.place.waited(now)))
     if len(known) < len(optimizing) or any(worker.is_appraising for worker in waiting):
         # What is not known yet may be worth more: a budget waits for it, for one interval at most.
-        order = [w for w in order if not w.has_byte_limit or _waited(w, now) >= interval]
+        order = [w for w in order if not w.has_byte_limit or w.place.waited(now) >= interval]
     unknown = [worker for worker in optimizing if worker not in known]
     # Nobody saves bytes by waiting: without a budget, free runs go to those that have waited longest.
     at_once = [worker for worker in unknown if not worker.has_byte_limit]
@@ -69,23 +69,19 @@ def _held(waiting: Collection[Worker], now: int) -> dict[str, float]:
     held: dict[str, float] = {}
     for worker in waiting:
         hours = worker.schedule.hours
-        can_start = not worker.failures and (hours is None or hours.contains(now))
-        if worker.refusal is None or worker.refusal.until is None or not can_start:
+        can_start = not worker.failures.count and (hours is None or hours.contains(now))
+        refusal = worker.place.refusal
+        if refusal is None or refusal.until is None or not can_start:
             continue
         for pool in worker.pools:
-            if _waited(worker, now) > pool.period:
+            if worker.place.waited(now) > pool.period:
                 held[pool.label] = max(held.get(pool.label, 0.0), _priority(worker, now))
     return held
 
 
 def _priority(worker: Worker, now: int) -> float:
-    return priority(_offer(worker), _waited(worker, now))
+    return priority(_offer(worker), worker.place.waited(now))
 
 
 def _offer(worker: Worker) -> Offer:
-    offer = None if worker.appraisal is None else worker.appraisal.offer
-    return Offer(0.0, 0, False) if offer is None else offer
-
-
-def _waited(worker: Worker, now: int) -> int:
-    return 0 if worker.waits_since is None else now - worker.waits_since
+    return worker.place.offer or Offer(0.0, 0, False)

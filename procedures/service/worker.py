@@ -11,16 +11,13 @@ from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.cluster_load import ClusterLoad, Wait
+from procedures.service.failure_streak import LONGEST_PAUSE_MILLIS, FailureStreak
 from procedures.service.last_runs import LastRuns
+from procedures.service.queue_place import MOST_DOUBLINGS_OF_LOOKS, QueuePlace
 from procedures.service.schedule import Schedule
-from procedures.service.waiting_notes import budget_note, offer_facts, quarantine_note
 
-LONGEST_PAUSE_MILLIS = 86_400_000
-"""Time after which a table that keeps failing is tried again, at the latest."""
 HANGING_MILLIS = 3_600_000
 """Other tables do not wait for a run without any progress for so long."""
-MOST_DOUBLINGS_OF_LOOKS = 4
-"""A table that is not worth a turn is looked at again after 16 intervals at the latest."""
 
 
 class Worker:
@@ -53,7 +50,10 @@ class Worker:
         self.measured: int | None = None
         """Version at which the triggers were last evaluated."""
         self.last_run: int | None = None
-        self.last_error: str | None = None
+        self.failures = FailureStreak("attempts")
+        """Runs of strategies and checks that failed."""
+        self.maintenance_failures = FailureStreak("attempts at maintenance")
+        """Runs whose maintenance failed, which delays no strategies."""
         self.skipped_note = ""
         """The files that the last run skipped and why, for display."""
         self.retries = False
@@ -66,26 +66,13 @@ class Worker:
         self.database: str | None = None
         self.pools: tuple[Pool, ...] = ()
         """The budgets that the table shares with others."""
-        self.refusal: Refusal | None = None
-        """Why a budget refused the last run."""
-        self.appraisal: Appraisal | None = None
-        """What the table offers for its next turn."""
+        self.place = QueuePlace()
+        """What the table offers for its next turn, and since when it waits."""
         self.is_appraising = False
-        self.waits_since: int | None = None
-        """Since when the table could have had a turn."""
-        self.failures = 0
-        """Runs of strategies and checks that failed in a row."""
-        self.maintenance_error: str | None = None
-        self.maintenance_failures = 0
-        """Runs in a row whose maintenance failed, which delays no strategies."""
         self._strategies_failed = False
         """Whether the last run of strategies failed, which neither maintenance nor a plan mends."""
         self._progress = now, ""
         """When it was last seen what the run does, and what that was."""
-        self.appraised_at = 0
-        self._looks_in_vain = 0
-        self._turn: tuple[Appraisal | None, int | None] = (None, None)
-        """What was known before the current run, in case a budget refuses it."""
         self.is_outside_hours = False
         """Whether a due run waits for the hours in which runs may start."""
         self.next_schedule: Schedule | None = None
@@ -205,22 +192,19 @@ class Worker:
             retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
             interval: the same for a group that no budget of this size will ever allow.
         """
-        appraisal, waits_since = self._turn
         if self.suspended:
             return
         if not self._running:
             self.maintains_at = self.maintains_at if refusal is None else now + retry
             return
-        self.refusal = refusal
+        has_rewritten_offer = self.place.end_turn(refusal, rewritten)
         if refusal is not None:
             pause = interval if refusal.code == TOO_LARGE else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
-            if not self.maintenance_failures:
+            if not self.maintenance_failures.count:
                 self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
-            if not rewritten:
-                self.appraisal, self.waits_since = appraisal, waits_since
-        elif appraisal is not None and rewritten and self.last_error is None:
+        elif has_rewritten_offer and self.failures.error is None:
             # Others may be worth more now; if not, it goes on at once.
             self.due_at = now
         self.publish()
@@ -254,7 +238,7 @@ class Worker:
         if appraisal.offer is None or not self._strategies_failed:
             self._succeeded()
         if appraisal.offer is None:
-            self.appraisal = self.waits_since = None
+            self.place.appraisal = self.place.waits_since = None
             strategies = self.due_strategies(now)
             if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
                 self.settled, self.retries, self.has_rest = appraisal.version, False, False
@@ -262,13 +246,9 @@ class Worker:
             self._last_runs.record(strategies, now, appraisal.version)
             self.skip_turn(now, interval)
             return
-        is_news = appraisal is not self.appraisal
-        self.appraisal, self.appraised_at = appraisal, now
-        self.waits_since = now if self.waits_since is None else self.waits_since
+        self.place.offers(appraisal, now)
         if not appraisal.offer.is_worthwhile and self.has_byte_limit:
-            # The longer nobody reads it, the less often somebody looks.
-            self._looks_in_vain = 0 if is_news else self._looks_in_vain + 1
-            self.due_at = now + (interval << min(self._looks_in_vain, MOST_DOUBLINGS_OF_LOOKS))
+            self.due_at = now + self.place.pause(interval)
         self.publish()
 
     @property
@@ -276,36 +256,20 @@ class Worker:
         """Whether the table shares a budget of bytes."""
         return any(pool.max_bytes is not None for pool in self.pools)
 
-    def is_appraised(self, now: int, interval: int) -> bool:
-        """Whether it is known what the table offers: by its newest version, or by a look in the last interval.
-
-        Reads may make an offer worthwhile that was not.
-
-        Args:
-            now: epoch milliseconds.
-            interval: time between the starts of two runs, milliseconds.
-        """
-        appraisal = self.appraisal
-        if appraisal is None or appraisal.offer is None:
-            return False
-        is_current = appraisal.version >= (self.version or 0) and appraisal.offer.is_worthwhile
-        return is_current or 0 <= now - self.appraised_at < interval
-
     def record_not_reached(self) -> None:
         """Records that no trigger was reached; the next commit may reach one."""
         self.measured = self.version
         self.wait = None
         self.retries = False
-        self.last_error = None
+        self.failures.error = None
         self.publish()
 
     def record_failed_check(self, error: str, now: int, interval: int) -> None:
         """Records that the table could not be read."""
         self.is_appraising = False
-        self.last_error = error
         self.retries = True
-        self.failures += 1
-        self.skip_turn(now, _pause(self.failures, interval))
+        self.failures.add(error)
+        self.skip_turn(now, self.failures.pause(interval))
         self.maintains_at = max(self.maintains_at, self.due_at)
 
     def change(self, schedule: Schedule, now: int) -> None:
@@ -316,7 +280,7 @@ class Worker:
         self.schedule = schedule
         self._leave_queue()
         self._succeeded()
-        self.maintenance_error, self.maintenance_failures = None, 0
+        self.maintenance_failures.end()
         self.settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
@@ -346,10 +310,12 @@ class Worker:
         self.publish()
 
     def _succeeded(self) -> None:
-        self.failures, self.last_error, self._strategies_failed = 0, None, False
+        self.failures.end()
+        self._strategies_failed = False
 
     def _leave_queue(self) -> None:
-        self.wait = self.refusal = self.appraisal = self.waits_since = None
+        self.wait = None
+        self.place.leave()
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
@@ -358,8 +324,7 @@ class Worker:
         self._running = frozenset(strategies)
         self.wait = None
         if strategies:
-            self._turn = self.appraisal, self.waits_since
-            self._leave_queue()
+            self.place.begin_turn()
             self.due_at = now
         self.run = Run(self.name, self.location, AUTOMATIC, self.schedule.parameters, now)
         self.publish()
@@ -408,11 +373,11 @@ class Worker:
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         next_start = max(started + interval, now)
         if error is not None:
-            self.last_error, self.failures = error, self.failures + 1
+            self.failures.add(error)
         elif not self._strategies_failed:
             self._succeeded()
         if self._running:
-            self.due_at = max(self.due_at, next_start if error is None else now + _pause(self.failures, interval))
+            self.due_at = max(self.due_at, next_start if error is None else now + self.failures.pause(interval))
         self._end_maintenance(maintained, maintenance_error, now, interval)
         self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:
@@ -423,12 +388,12 @@ class Worker:
 
     def _end_maintenance(self, maintained: Collection[str], error: str | None, now: int, interval: int) -> None:
         if error is not None:
-            self.maintenance_error, self.maintenance_failures = error, self.maintenance_failures + 1
-            self.maintains_at = now + _pause(self.maintenance_failures, interval)
+            self.maintenance_failures.add(error)
+            self.maintains_at = now + self.maintenance_failures.pause(interval)
             if not self.schedule.strategies:
                 self.due_at = max(self.due_at, self.maintains_at)
         elif maintained:
-            self.maintenance_error, self.maintenance_failures = None, 0
+            self.maintenance_failures.end()
 
     @property
     def state(self) -> str:
@@ -437,16 +402,14 @@ class Worker:
             return automation.RUNNING
         if self.suspended:
             return automation.SUSPENDED
-        if self.last_error or self.maintenance_error:
+        if self._error is not None:
             return automation.FAILED
-        waits = self.is_outside_hours or self.wait is not None or self.refusal is not None or self.appraisal is not None
+        waits = self.is_outside_hours or self.wait is not None or self.place.is_waiting
         return automation.WAITING if waits else automation.SCHEDULED
 
-    def _quarantine_notes(self) -> list[str]:
-        return [
-            quarantine_note("attempts", self.failures, self.due_at),
-            quarantine_note("attempts at maintenance", self.maintenance_failures, self.maintains_at),
-        ]
+    @property
+    def _error(self) -> str | None:
+        return self.failures.error or self.maintenance_failures.error
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
@@ -454,8 +417,9 @@ class Worker:
         notes = [
             f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else "",
             wait.note if wait else "",
-            budget_note(self.refusal, self.appraisal),
-            *([] if self.run is not None else self._quarantine_notes()),
+            self.place.note,
+            "" if self.run is not None else self.failures.note(self.due_at),
+            "" if self.run is not None else self.maintenance_failures.note(self.maintains_at),
             self.schedule.note,
             f"the last run skipped {self.skipped_note}" if self.skipped_note else "",
         ]
@@ -470,14 +434,9 @@ class Worker:
                 self.schedule.names,
                 self.last_run,
                 None if next_run_unknown else next_run,
-                self.last_error or self.maintenance_error,
+                self._error,
                 self.run.run_id if self.run else None,
                 "; ".join(note for note in notes if note) or None,
-                offer_facts(self.appraisal, self.waits_since),
+                self.place.facts,
             )
         )
-
-
-def _pause(failures: int, interval: int) -> int:
-    """Milliseconds until the next attempt after failures in a row: twice as long for each, up to a day."""
-    return max(interval, min(interval << min(failures - 1, 20), LONGEST_PAUSE_MILLIS))

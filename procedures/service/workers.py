@@ -113,7 +113,7 @@ class Workers:
             if worker is None:
                 self._automations.remove(location)
             elif worker.run is not None:
-                worker.ends_with_run, worker.next_schedule, worker.last_error = True, None, None
+                worker.ends_with_run, worker.next_schedule, worker.failures.error = True, None, None
                 worker.run.request_stop(code, why)
             else:
                 del self._workers[location]
@@ -126,7 +126,7 @@ class Workers:
             worker = self._workers.get(location)
             text = f"{error.code}: {error.message}"
             if worker is not None:
-                worker.last_error = text
+                worker.failures.error = text
                 return
             names = tuple(part.strip() for part in strategies.split(",") if part.strip())
             self._automations.put(Automation(name, location, automation.FAILED, names, last_error=text))
@@ -284,9 +284,9 @@ class Workers:
         def check() -> Appraisal | None:
             if not self._is_time(worker, now):
                 return None
-            known = worker.appraisal
+            known = worker.place.appraisal
             is_same = known is not None and known.version == worker.version
-            if is_same and not self._engine.read_since(worker.location, worker.appraised_at):
+            if is_same and not self._engine.read_since(worker.location, worker.place.appraised_at):
                 return known
             strategies = worker.due_strategies(now)
             run = Run(worker.name, worker.location, AUTOMATIC, worker.schedule.parameters, now)
@@ -312,7 +312,7 @@ class Workers:
         self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool
     ) -> None:
         with self._lock:
-            turn = Turn(self._budget(worker), worker.appraisal if is_ranked and strategies else None)
+            turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
         work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
         thread = self._spawn(f"use-optimize-{run.run_id}", work)
@@ -402,7 +402,7 @@ class Workers:
             version = worker.version or 0
             self.start(worker.name, worker.location, worker.next_schedule, version)
             self.update(worker.name, worker.location, version, worker.database, worker.pools)
-        elif worker.last_error is None:
+        elif worker.failures.error is None:
             self._automations.remove(worker.location)
         else:
             worker.publish()

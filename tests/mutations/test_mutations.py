@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from mutations import ROOT, mutations
+from mutations import ROOT, mutations, part_of
 
 
 @pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.name)
@@ -24,3 +24,11 @@ def test_it_fits_its_file_and_names_a_quick_test(mutation):
 def test_names_are_unique_and_there_are_at_least_forty():
     names = [mutation.name for mutation in mutations()]
     assert len(names) == len(set(names)) >= 40
+
+
+def test_shards_have_each_mutation_once():
+    shards = [part_of(mutations(), f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(m.name for shard in shards for m in shard) == sorted(m.name for m in mutations())
+    for text in ("0/3", "4/3", "x", "1"):
+        with pytest.raises(SystemExit, match="a part such as 1/3"):
+            part_of(mutations(), text)

@@ -52,6 +52,7 @@ def _read_often(spark, table, where, times):
     add_scans(managed, "\n".join(lines), record["finished_at"])
 
 
+@pytest.mark.slow
 def test_a_fleet_indexes_a_table_by_the_columns_that_its_reads_limit(spark, database, set_conf, monkeypatch):
     # Each of them is planned.
     monkeypatch.setattr(procedures.service.column_choice, "_MOST_QUERIES", 4)

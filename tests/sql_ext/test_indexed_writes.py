@@ -295,6 +295,7 @@ def test_partitions(spark, name, set_conf):
     indexed(table, rows.where("s <> 'p/1'").union(part))
 
 
+@pytest.mark.slow
 def test_an_overwrite_of_partitions_may_leave_out_an_indexed_column(spark, name, set_conf):
     set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
     table = DeltaTable(spark, name("left_out"))
@@ -311,7 +312,7 @@ def test_an_overwrite_of_partitions_may_leave_out_an_indexed_column(spark, name,
     assert not problems(table)
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", ["name", "none"])
 def test_an_append_may_leave_out_an_indexed_field(spark, name, mapping):
     table = DeltaTable(spark, name("left_out_field"))
@@ -332,6 +333,7 @@ def test_an_append_may_leave_out_an_indexed_field(spark, name, mapping):
     assert not problems(table)
 
 
+@pytest.mark.slow
 def test_an_indexed_column_may_be_char(spark, name):
     table = DeltaTable(spark, name("with_char"))
     table.sql("CREATE TABLE {t} (id BIGINT, c CHAR(5)) USING qbeast OPTIONS (columnsToIndex 'id,c')")

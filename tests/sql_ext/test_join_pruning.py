@@ -67,6 +67,7 @@ def dates(spark, shared_table):
     return made.append(days)
 
 
+@pytest.mark.quick_sample(5)
 @pytest.mark.parametrize(
     "query",
     [
@@ -224,6 +225,7 @@ def test_a_reason_says_why_nothing_was_skipped(spark, sales, dates, query, reaso
     assert reason in {join.reason for join in scan.joins}
 
 
+@pytest.mark.slow
 def test_keys_that_skip_no_file_start_no_job(spark, sales, plain, dates, set_conf):
     set_conf("spark.qbeast.use.joins.bytes", "1GB")
     for table in (sales, plain):
@@ -242,6 +244,7 @@ def test_keys_that_skip_no_file_start_no_job(spark, sales, plain, dates, set_con
         assert jobs[0] == jobs[1]
 
 
+@pytest.mark.slow
 def test_settings_switch_it_off_and_limit_it(spark, sales, plain, dates, set_conf):
     query = f"SELECT s.id FROM {plain.name} s JOIN {dates.name} d ON s.day = d.day WHERE d.quarter = 4"
 
@@ -301,7 +304,8 @@ def test_records_of_queries_count_what_joins_skip(spark, new_table, dates):
     assert [(f.column, f.operator) for f in row.filters] == [("day", "IS NOT NULL")]
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Pacific/Apia"])
+@pytest.mark.quick_sample(1)
+@pytest.mark.parametrize("zone", ["America/St_Johns", "Pacific/Apia", "UTC"])
 def test_days_of_timestamps_in_any_zone(spark, new_table, dates, set_conf, zone):
     set_conf("spark.sql.session.timeZone", zone)
     table = new_table(SALES, index="at,id", cube_size=60, file_bytes="4kb").append(rows(spark, 3000)).index()
@@ -310,7 +314,7 @@ def test_days_of_timestamps_in_any_zone(spark, new_table, dates, set_conf, zone)
     assert scan.joined_files < scan.kept_files
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["name", "none"])
 def test_a_merge_writes_the_same_rows(spark, new_table, dates, mode):
     properties = {"delta.columnMapping.mode": mode, "delta.enableDeletionVectors": "true"}
@@ -365,6 +369,7 @@ def test_each_file_is_removed_by_one_step(spark, sales, dates):
         assert removed + getattr(scan, f"joined_{part}") == getattr(scan, f"total_{part}")
 
 
+@pytest.mark.slow
 def test_the_name_of_a_file_is_no_column_of_that_name(spark, new_table):
     table = new_table(
         "id BIGINT, file_name STRING, file_size BIGINT", index="id,file_size", cube_size=60, file_bytes="4kb"

@@ -140,7 +140,7 @@ def test_texts_of_a_length_are_indexed_from_the_first_statement(spark, new_table
     assert check_placement(table) == 300
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_texts_that_a_writer_has_not_padded_are_in_samples(spark, new_table, vectors):
     """A writer that names the path does not pad them; each write begins a revision."""

@@ -392,6 +392,7 @@ def test_columns_whose_joined_names_are_equal_are_not_mixed(spark, new_table):
         table.index()
 
 
+@pytest.mark.slow
 def test_a_new_column_with_the_joined_name_of_an_indexed_field_is_another_one(spark, new_table):
     properties = {"use.index.onWrite": "true"}
     table = new_table("id INT, s STRUCT<a: INT>", index="s.a", cube_size=100, file_bytes="8kb", properties=properties)

@@ -204,6 +204,7 @@ def test_names_of_a_converted_table_in_another_case(spark, tmp_path):
         assert sorted(map(repr, found)) == spark_rows(data.where(where)), where
 
 
+@pytest.mark.slow
 def test_columns_mapped_by_ids(spark, new_table):
     made = new_table(
         "id BIGINT, s STRUCT<x: INT, l: ARRAY<STRUCT<y: INT>>>, m MAP<STRING, STRUCT<z: INT>>, p STRING",

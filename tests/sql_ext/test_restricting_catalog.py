@@ -243,6 +243,7 @@ def test_a_damaged_table_that_may_be_seen_is_still_listed(spark, user, new_table
         application().automations.remove(place)
 
 
+@pytest.mark.slow
 def test_files_of_clones_that_the_user_may_not_see_are_kept(spark, user, new_table):
     table = new_table(NUMBERS).append(numbers(spark, 20))
     spark.sql(f"CREATE TABLE default.hidden_clone SHALLOW CLONE {table.name}")

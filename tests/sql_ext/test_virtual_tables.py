@@ -72,6 +72,22 @@ def test_columns_are_those_of_the_reference_and_the_version(spark, table):
     assert found.dtypes[:10] == [*A6, ("version", "bigint")]
 
 
+def test_times_have_a_zone_whatever_timestamp_means_in_the_session(spark, table):
+    """All tables and results with times, in a session that takes TIMESTAMP for a time without a zone."""
+    other = spark.newSession()
+    other.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    name = table.name
+    for query in (
+        *(f"SELECT * FROM {name}.{each}" for each in ("optimizations", "ingestion", "consumption", "plans")),
+        *(f"SELECT * FROM use_catalog.system_lake_tables.{each}" for each in ("metastore_summary", "fleet")),
+        f"CALL use.status('{name}')",
+    ):
+        found = other.sql(query)
+        assert {kind for _, kind in found.dtypes if "timestamp" in kind} == {"timestamp"}, query
+        rows = found.collect()
+        assert "metastore_summary" in query or rows == spark.sql(query).collect(), query
+
+
 def test_events_tell_what_was_done(spark, table):
     newest, first = spark.table(f"{table.name}.optimizations").collect()
     assert newest.version == table.version > first.version

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,18 @@ def failing(root: Path, tests: Sequence[str], stop: bool = True) -> tuple[list[s
     return re.findall(r"^FAILED (\S+)", printed, re.MULTILINE), printed
 
 
+def part_of(chosen: Sequence[Mutation], shard: str) -> list[Mutation]:
+    """The mutations of a shard such as ``1/3``: every third one, so that slow neighbours are spread.
+
+    Raises:
+        SystemExit: the text names no shard.
+    """
+    number, _, of = shard.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise SystemExit(f"SHARD = {shard}: a part such as 1/3 is expected")
+    return list(chosen[int(number) - 1 :: int(of)])
+
+
 def check(mutation: Mutation) -> str | None:
     """Returns why a mutation is not caught as the list says; None where it is."""
     with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
@@ -111,14 +124,22 @@ def check(mutation: Mutation) -> str | None:
         return f"{mutation.caught_by} passed" if " passed" in printed else printed.strip()[-500:]
 
 
-def _passes_unchanged(tests: Sequence[str]) -> bool:
+def _passes_unchanged(tests: Sequence[str], workers: int) -> bool:
     """Whether the tests pass without a mutation: a test that always fails would seem to catch each."""
     with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
-        failed, printed = failing(copy_project(Path(folder)), tests)
+        failed, printed = failing(copy_project(Path(folder)), [*tests, "-n", str(workers), "--dist", "loadfile"])
     if not failed and re.search(r"^\d+ passed", printed, re.MULTILINE) and " error" not in printed:
         return True
     print(f"The tests do not pass without a mutation:\n{printed.strip()[-2000:]}")
     return False
+
+
+def _found(mutation: Mutation, tests: Sequence[str]) -> list[str]:
+    """All tests of some files that a mutation fails."""
+    with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
+        root = copy_project(Path(folder))
+        mutation.apply(root)
+        return failing(root, tests, stop=False)[0]
 
 
 def main() -> int:
@@ -126,24 +147,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="mutations whose name or file contains this text")
     parser.add_argument("--find", metavar="TESTS", help="run these tests instead, and print all that fail")
+    parser.add_argument("--shard", default="1/1", help="a part of them, such as 1/3")
+    parser.add_argument("--workers", type=int, default=2, help="mutations that are tried at the same time")
     given = parser.parse_args()
-    chosen = [m for m in mutations() if given.only in m.name or given.only in m.file]
-    if not given.find and not _passes_unchanged(sorted({m.caught_by for m in chosen})):
+    named = [m for m in mutations() if given.only in m.name or given.only in m.file]
+    chosen = part_of(named, given.shard)
+    if not given.find and not _passes_unchanged(sorted({m.caught_by for m in chosen}), given.workers):
         return 1
-    missed = 0
-    for number, mutation in enumerate(chosen, 1):
+
+    def outcome(mutation: Mutation) -> tuple[bool, str]:
         if given.find:
-            with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
-                root = copy_project(Path(folder))
-                mutation.apply(root)
-                failed, _ = failing(root, given.find.split(), stop=False)
-            print(f"{mutation.name}: {' '.join(failed) or 'nothing failed'}", flush=True)
-            missed += not failed
-            continue
+            found = _found(mutation, given.find.split())
+            return bool(found), " ".join(found) or "nothing failed"
         problem = check(mutation)
-        missed += problem is not None
-        outcome = "caught" if problem is None else f"NOT CAUGHT: {problem}"
-        print(f"{number}/{len(chosen)} {mutation.name} ({mutation.file}): {outcome}", flush=True)
+        return problem is None, "caught" if problem is None else f"NOT CAUGHT: {problem}"
+
+    missed = 0
+    with ThreadPoolExecutor(given.workers) as pool:
+        for number, (mutation, (found, text)) in enumerate(zip(chosen, pool.map(outcome, chosen), strict=True), 1):
+            missed += not found
+            print(f"{number}/{len(chosen)} {mutation.name} ({mutation.file}): {text}", flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} mutations were caught.")
     return 1 if missed else 0
 

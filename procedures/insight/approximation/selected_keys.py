@@ -56,7 +56,7 @@ def _have_gaps(
     spark: SparkSession, keys: Sequence[ExpressionTree], columns: Sequence[ExpressionTree], rows: PlanTree
 ) -> bool:
     # A key that is no value of the column matches no row.
-    found = [key.column(spark).try_cast(column.type) for key, column in zip(keys, columns, strict=True)]
+    found = [key.column(spark).try_cast(column.data_type) for key, column in zip(keys, columns, strict=True)]
     matching = rows.data(spark).where(~F.greatest(*map(F.isnull, found), F.lit(False)))
     return found_gaps(matching.agg(*gap_aggregates(F.hash(*found))).collect()[0].asDict())
 

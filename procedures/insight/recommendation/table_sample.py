@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DateType, NumericType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, DateType, DoubleType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from catalog.columns.column_names import FoundColumn
 from catalog.jvm.observed_rows import collect_observed
@@ -115,9 +115,9 @@ def _value(spark: SparkSession, text: str, data_type: DataType) -> Any:
     """Returns a literal as double or bytes in the order of a column's values; None if it has no such value."""
     if not has_ranges(data_type):
         return None
-    target = "double" if isinstance(data_type, NumericType) else data_type.simpleString()
+    target = DoubleType() if isinstance(data_type, NumericType) else data_type
     try:
-        literal = F.expr(f"try_cast({text} AS {target})")
+        literal = F.expr(text).try_cast(target)
         ordered = ordered_value(data_type, literal)
         if isinstance(data_type, StringType):
             is_text = F.lit(spark.sql(f"SELECT {text} AS value").schema[0].dataType.typeName() == "string")

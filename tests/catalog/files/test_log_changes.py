@@ -144,6 +144,7 @@ def test_more_files_than_are_compared(table, monkeypatch):
     assert row.reason == "NOTHING_TO_DO"
 
 
+@pytest.mark.slow
 def test_writes_and_runs_on_a_part_of_too_many_files(spark, new_table, monkeypatch):
     """An insert that is indexed, and a run with ``where``, need no list of all files."""
     table = new_table(NUMBERS, index="x", properties={"use.index.onWrite": "true"})

@@ -152,6 +152,7 @@ def test_what_is_not_reached(spark, table):
         approximate(spark, extreme, on_miss="error")
 
 
+@pytest.mark.slow
 def test_a_small_table_is_answered_exactly(spark, table, set_conf):
     """The answer takes the Spark jobs of the query, and no other."""
     set_conf(APPROXIMATE_BYTES.name, APPROXIMATE_BYTES.default)
@@ -177,6 +178,7 @@ def test_a_small_table_is_answered_exactly(spark, table, set_conf):
     assert first.fraction == answer.FIRST_FRACTION
 
 
+@pytest.mark.slow
 def test_a_large_look_has_the_settings_of_the_user(spark, table, set_conf, monkeypatch):
     """Only a look at little is shuffled into few partitions without adaptive execution."""
     set_conf("spark.sql.adaptive.enabled", "true")

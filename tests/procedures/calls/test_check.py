@@ -171,6 +171,7 @@ def test_what_only_the_rows_show(table):
     assert table.checksum() == before
 
 
+@pytest.mark.slow
 def test_a_deep_check_starts_few_jobs_for_each_revision(spark, new_table):
     made = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"})
     started = []
@@ -302,7 +303,7 @@ def test_a_renamed_column_with_an_odd_name_is_checked_and_explained(spark, new_t
         assert spark.table(f"{made.name}.{view}").collect(), view
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["SizeTieredClustering", "StepConsolidation"])
 def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy):
     made = new_table(NUMBERS, index="x,y", cube_size=100)
@@ -318,6 +319,7 @@ def test_merged_files_without_an_index_are_no_problem(spark, new_table, strategy
     assert (made.checksum(), made.unindexed, len(check(made))) == (before, [], 1)
 
 
+@pytest.mark.slow
 def test_a_hashed_float_is_where_its_own_digits_place_it(spark, new_table):
     """As a DOUBLE, the lowest one is -3.4028234663852886E38."""
     table = new_table("f FLOAT", index="f:hashing")

@@ -110,6 +110,7 @@ def test_footers_suffice_for_numbers_and_strings(spark, new_table):
     assert [row.id for row in table.data.where("id = 12").collect()] == [12]
 
 
+@pytest.mark.slow
 def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_path):
     """Row groups with NaN have none, and Delta takes them for nulls, and unsigned numbers for signed ones."""
     fractions = "CASE WHEN id = 0 THEN double('NaN') WHEN id < 50 THEN 5000D ELSE rand(1) END v"
@@ -126,6 +127,7 @@ def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_pa
         assert spark.read.format("delta").load(str(path)).where(f"v = {value}").count() == count
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("more", [[], ["b BOOLEAN"]], ids=["footers", "rows"])
 def test_strings_that_are_not_valid_are_not_bounded(spark, new_table, more):
     """Delta stores U+FFFD for what cannot be decoded, whose order is another one."""

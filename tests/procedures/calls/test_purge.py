@@ -75,6 +75,7 @@ def test_versions_from_the_limit_on_stay(spark, new_table):
     assert "the oldest version left is 3" in reclaimed(table, 2)
 
 
+@pytest.mark.slow
 def test_plans_that_were_stored_since_the_version_stay(spark, new_table):
     table = new_table("id BIGINT").append(spark.range(50)).append(spark.range(50))
     (old,) = sql_ext.call(spark, "plan", table=table.name, columns="id", store=True).collect()
@@ -303,6 +304,7 @@ def test_a_protection_that_is_made_during_a_purge(new_table, monkeypatch):
     assert at(table, 5) == rows[5]
 
 
+@pytest.mark.slow
 def test_a_protection_that_is_made_after_the_table_was_replaced(spark, new_table, monkeypatch):
     """CREATE OR REPLACE gives the table another id while a vacuum deletes files of versions that went before."""
     table = new_table("id BIGINT")
@@ -399,6 +401,7 @@ def vectors(table):
     return [row.deletion_vector for row in versions.files_with_deletes(versions.newest()).collect()]
 
 
+@pytest.mark.slow
 def test_the_change_data_of_the_oldest_version_that_stays(new_table):
     """Also where the log begins with it, so that a second purge ends no version."""
     table = new_table("id BIGINT", properties={"delta.enableChangeDataFeed": "true"})

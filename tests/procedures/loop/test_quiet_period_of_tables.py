@@ -63,6 +63,7 @@ def days(files):
     return {file.stats["minValues"].get("day", file.path.split("/")[0]) for file in files}
 
 
+@pytest.mark.slow
 def test_the_newest_partition_is_left_until_it_has_been_quiet(spark, new_table):
     table = filled(spark, new_table(COLUMNS, index="customer,id", tail="PARTITIONED BY (day)"))
     table.sql(MERGE)
@@ -104,6 +105,7 @@ def test_a_table_without_partitions_is_committed_after_a_statement(spark, new_ta
     assert clock.waits == 2
 
 
+@pytest.mark.slow
 def test_a_commit_whose_check_took_too_long_waits_for_the_next_statement(spark, new_table, some_pause, monkeypatch):
     table = filled(spark, new_table(COLUMNS, index="day,customer"))
     table.sql(MERGE)

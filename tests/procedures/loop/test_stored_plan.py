@@ -46,6 +46,7 @@ def _state(table, plan_id, group_id):
     return read_group_state(managed, plan, group_id)
 
 
+@pytest.mark.slow
 def test_the_groups_of_a_plan_are_commits_that_name_it(spark, new_table):
     table = _pairs(spark, new_table)
     plan_id, rows = _store(table, columns="id", max_file_bytes=3000)

@@ -67,7 +67,7 @@ def _vacuum(table, **arguments):
     return {r.reason: r.files for r in sql_ext.call(table.spark, "vacuum", table=table.name, **call).collect()}
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "tail"), [("lite", ""), ("lite", "PARTITIONED BY (p)"), ("full", "PARTITIONED BY (p)")]
 )

@@ -224,6 +224,7 @@ def test_a_second_optimize_at_the_same_time(table):
     assert check_placement(table) == 600
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("appends", [0, 4], ids=["fewer versions", "more versions"])
 def test_a_table_that_is_dropped_and_created_again(spark, table, appends):
     """Its log begins anew; the commit of a former version would leave a gap in it, or remove files that it lacks."""

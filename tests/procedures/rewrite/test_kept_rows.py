@@ -65,9 +65,8 @@ FEATURES = {
 OF_FEATURES = ("delete", "update of an indexed column", "merge")
 
 
-@pytest.mark.parametrize(
-    "feature", [f if f == "change feed" else pytest.param(f, marks=pytest.mark.slow) for f in FEATURES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("feature", FEATURES)
 def test_features_of_delta(spark, new_table, feature):
     indexed, plain = pair(spark, new_table, **FEATURES[feature])
     if feature == "column mapping":
@@ -233,7 +232,8 @@ def test_values_outside_the_space(spark, new_table):
         assert indexed.data.where(condition).count() == plain.data.where(condition).count()
 
 
-@pytest.mark.parametrize("statement", ["delete", pytest.param("merge", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", ["delete", "merge"])
 def test_a_failure_of_the_layout_leaves_plain_files(spark, new_table, monkeypatch, statement):
     """The statement succeeds once, with Delta's figures; what was written before is deleted."""
     indexed, plain = pair(spark, new_table)

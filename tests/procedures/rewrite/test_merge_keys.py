@@ -74,6 +74,7 @@ def files_with(table, ranges):
 MATCHING = "MERGE operation - scanning files for matches"
 
 
+@pytest.mark.slow
 def test_files_without_its_keys_are_not_opened(spark, by_key, set_conf):
     """The first phase opens files that can have keys, the second phase those of them that have some."""
     indexed, plain = by_key
@@ -237,6 +238,7 @@ def texts(*values):
     return f"SELECT CAST(x AS STRING) s, 1 n FROM VALUES {rows} v(x)"
 
 
+@pytest.mark.slow
 def test_strings_that_are_not_valid_match(spark, new_table, set_conf):
     """The bounds of their files have U+FFFD for bytes that cannot be decoded, which changes the order."""
     tables = [new_table("s STRING, n INT", properties=NO_VECTORS) for _ in range(2)]
@@ -254,6 +256,7 @@ def test_strings_that_are_not_valid_match(spark, new_table, set_conf):
     compared(*tables, merge(source.name, "t.s = s.s", clauses), set_conf)
 
 
+@pytest.mark.slow
 def test_keys_beyond_ascii_skip_files(spark, new_table, set_conf):
     """Unless a bound may be one of a string that is not valid, whose files a job looks for."""
     tables = [new_table("s STRING, n INT", properties=NO_VECTORS) for _ in range(2)]

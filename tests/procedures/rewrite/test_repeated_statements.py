@@ -95,13 +95,9 @@ def test_an_idempotent_statement_keeps_its_number(spark, new_table, monkeypatch,
     assert (number["appId"], number["version"]) == ("nightly", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "feature",
-    [
-        pytest.param("delta.enableDeletionVectors", marks=pytest.mark.slow),
-        pytest.param("delta.enableChangeDataFeed", marks=pytest.mark.slow),
-        "delta.enableRowTracking",
-    ],
+    "feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed", "delta.enableRowTracking"]
 )
 def test_with_features(spark, new_table, monkeypatch, feature):
     """Without deletion vectors, and with them; a feed shows each change once; rewrites say which rows have numbers."""
@@ -163,6 +159,7 @@ def test_another_writer_before_the_rewrite(spark, new_table, monkeypatch):
     assert indexed.data.where("s = 'changed'").isEmpty()
 
 
+@pytest.mark.slow
 def test_commits_in_between_that_are_no_conflict(spark, new_table, monkeypatch):
     """Statements of others in another partition leave the statement to be repeated."""
     indexed, plain = unoptimized_pair(spark, new_table, tail="PARTITIONED BY (p)")

@@ -45,6 +45,7 @@ def test_an_indexed_write_of_a_split(spark, whole, new_table):
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
+@pytest.mark.slow
 def test_later_revisions(spark, whole, new_table):
     """Rows with all weights do not hide the gaps of the others; weights of other columns have none."""
     table = new_table(NUMBERS, index="id").append(whole.data.sample(0.1)).index()

@@ -33,6 +33,7 @@ def compiled(spark, set_conf):
     return spark
 
 
+@pytest.mark.slow
 def test_rows_are_placed_alike_with_and_without_compiled_code(compiled, new_table, monkeypatch):
     spark = compiled
     files = []

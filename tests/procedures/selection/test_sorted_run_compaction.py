@@ -54,6 +54,7 @@ def test_small_runs_are_merged_and_every_row_stays(spark, new_table):
     assert table.state() == state
 
 
+@pytest.mark.slow
 def test_recorded_reads_pay_for_merges(spark, new_table):
     """Whatever the target is: a table that nobody reads is left alone, and one that is read often is merged."""
     table = appended(spark, new_table(NUMBERS, index="x,s", cube_size=300, file_bytes="1mb"), 3)

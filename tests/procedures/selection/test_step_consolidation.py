@@ -204,6 +204,7 @@ def _run(table, **options):
     ]
 
 
+@pytest.mark.slow
 def test_a_plain_table_is_consolidated_without_its_deleted_rows(spark, new_table):
     table = new_table("id BIGINT", properties={**VECTORS, "delta.enableRowTracking": "true"})
     for first in range(0, 500, 100):

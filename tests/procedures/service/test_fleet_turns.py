@@ -17,6 +17,7 @@ from procedures.fleet.offer import Offer
 from procedures.process.application import application
 from procedures.process.notifications import BUDGET_USED_UP
 from procedures.process.running_services import CatalogChange
+from procedures.service.queue_place import QueuePlace
 from procedures.service.schedule import Schedule
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
@@ -168,8 +169,8 @@ def test_without_a_budget_what_saves_little_comes_last():
 def _worker(name, saving, waits_since, refusal=None):
     worker = Worker(f"t.{name}", f"file:/{name}", Schedule(("UnindexedFiles",), {}, Triggers(), {}), 0, Automations())
     worker.pools = (Pool("shop", 100, DAY, None),)
-    worker.version, worker.waits_since, worker.refusal = 1, waits_since, refusal
-    worker.appraisal = Appraisal(1, Offer(saving, 40, is_recorded=True), 40)
+    worker.version = 1
+    worker.place = QueuePlace(refusal, Appraisal(1, Offer(saving, 40, is_recorded=True), 40), 0, waits_since)
     return worker
 
 
