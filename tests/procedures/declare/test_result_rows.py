@@ -26,7 +26,7 @@ class Sample:
 
 def test_columns_follow_from_fields():
     assert ddl_of(Sample) == (
-        "position int, count bigint, share double, is_done boolean, name string, at timestamp, names array<string>, "
+        "position int, count bigint, share double, is_done boolean, name string, at timestamp_ltz, names array<string>, "
         "texts map<string,string>, counts map<bigint,bigint>"
     )
 
