@@ -29,7 +29,8 @@ class FileStatistics:
     def from_footers(self, files: DataFrame) -> DataFrame:
         """Returns the files with the statistics of their footers, which lack what Delta cannot take from a footer.
 
-        Files with unsigned numbers have no bounds.
+        Files of which Delta would take wrong bounds have none: of unsigned numbers, of dates outside of the years 1 to
+        9999, and of a column whose bounds one row group lacks, such as long texts.
 
         Args:
             files: AddFile rows.

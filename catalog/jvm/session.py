@@ -31,21 +31,27 @@ _WRITE_SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
 }
+_STRICT_SETTINGS = {
+    # Rows of a file that cannot be read would be lost.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
 _WORK_SETTINGS = {
     **_WRITE_SETTINGS,
+    **_STRICT_SETTINGS,
     # The blocks of a file are noted beside its statistics.
     "spark.databricks.delta.stats.collect": "true",
     # Auto compaction after our commit would write the files again, without their tags.
     "spark.databricks.delta.autoCompact.enabled": "false",
-    # Rows of a file that cannot be read would be lost.
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
     # Values of CHAR stay as they are stored, which is not always with their padding.
     "spark.sql.readSideCharPadding": "false",
     # Names in files may differ from those of the table in their case, as after a conversion; else, they read as NULL.
     "spark.sql.caseSensitive": "false",
     # A struct without any of its fields in a file is a struct.
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    # Columns that are found by their ids are NULL in a file without ids, or an error.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
     # Otherwise the values of a partition depend on the time zone of the session that wrote them.
     "spark.databricks.delta.write.utcTimestampPartitionValues": "true",
     # A rewrite reads exactly the files of its plan, never through the rules for queries.
@@ -114,6 +120,14 @@ def _limit(spark: SparkSession, key: str, most: int, default: int = 200) -> None
     """Lowers a number among the settings of a session; ``default`` is what Spark uses where it is not set."""
     if most < int(spark.conf.get(key, None) or default):
         spark.conf.set(key, str(most))
+
+
+def strict_session(spark: SparkSession) -> SparkSession:
+    """Returns a copy of the session that fails at files that cannot be read, whatever its user has set."""
+    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    for key, value in _STRICT_SETTINGS.items():
+        clone.conf.set(key, value)
+    return clone
 
 
 def write_session(spark: SparkSession) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from py4j.protocol import Py4JJavaError
@@ -111,6 +112,23 @@ class TableTransaction(FileWriter):
             numbered: whether ``_metadata.row_index`` is needed, the position of a row in its file.
         """
         return data_frame(self._java.scan(java_list(self.spark, paths), numbered), self.spark)
+
+    def count(self, paths: Iterable[str]) -> int:
+        """Counts the live rows of some of the files that it replaces, as the files have them.
+
+        Args:
+            paths: as in the log.
+        """
+        return self.scan(paths).count()
+
+    def rows_by_time(self) -> dict[str, tuple[int, int]]:
+        """Counts rows by the times that partition the table, as the log and the write tell them.
+
+        Returns:
+            By time, the rows of the files that it replaces, -1 if the log does not tell, and of the files written.
+            Empty if no column of type TIMESTAMP partitions the table.
+        """
+        return {time: (before, after) for time, (before, after) in json.loads(self._java.rowsByTime()).items()}
 
     def in_runs(self, rows: DataFrame, runs: Sequence[Sequence[str]]) -> DataFrame:
         """Returns the rows with one Spark partition per run, in the order of the run and of each file.

@@ -14,7 +14,7 @@ from otree.data_types import format_data_type
 from otree.hash_types import hash_type
 from otree.region import Box, Interval, Region
 from otree.revision import Revision
-from otree.transformation import Transformation, Value
+from otree.transformation import HashTransformation, Transformation, Value
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 # Of a longer list, only the smallest and the largest value are used.
@@ -141,6 +141,10 @@ class Regions:
         """Returns the intervals of one dimension that contain all values that match the comparison; None if unknown."""
         transformation, data_type = self.revision.transformations[at], self.revision.transformers[at].data_type
         if operator not in _INTERVALS or not is_comparable(column.sql_type, data_type):
+            return None
+        is_ascii = all(value.isascii() for value in values if isinstance(value, str))
+        if self.hash_types is None and isinstance(transformation, HashTransformation) and not is_ascii:
+            # Other writers hash the bytes of a text in the charset of their JVM.
             return None
         brackets = [bounds(value, column.sql_type, column.compared_as, data_type) for value in values]
         known = [bracket for bracket in brackets if bracket is not None]

@@ -11,6 +11,7 @@ from catalog.counted_nouns import counted
 from catalog.errors import CommitUnknownError, RowsChangedError, TableError, UseError
 from catalog.history.events import FileFacts, FilesStats, OptimizationEvent
 from catalog.jvm.session import described_jobs, work_session
+from catalog.jvm.table_transaction import TableTransaction
 from catalog.state.write_records import WriteRecord, folders_of, forget_write, record_write
 from catalog.table.managed_table import ManagedTable
 from procedures.groups.group import Concatenate, Group, Relayout
@@ -67,7 +68,7 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
                     rows = layout.after_commit(rows, inputs)
                 facts = InputFacts.of(inputs.snapshot, group)
                 output = layout.write(inputs, rows, facts, write_id)
-            check_row_count(group, output.facts)
+            check_rows(group, output.facts, inputs.transaction)
             result = _committed(table, inputs, group, facts, output, write_id, context, started)
             forget_write(table, write_id)
             return replace(result, new_revision=new_revision)
@@ -86,19 +87,38 @@ def rewrite(table: ManagedTable, group: Group, context: RewriteContext) -> Rewri
         raise
 
 
-def check_row_count(group: Group, written: Sequence[FileFacts]) -> None:
-    """Compares the rows of written files with those that the log tells of their inputs, less those that are removed.
+def check_rows(group: Group, written: Sequence[FileFacts], transaction: TableTransaction) -> None:
+    """Compares the rows of written files with those of their inputs, less those that are removed.
+
+    Args:
+        group: the inputs. If the log does not know their rows, the files are counted.
+        written: the files written.
+        transaction: it has written them.
 
     Raises:
-        RowsChangedError: they differ. What the log does not tell is not compared.
+        RowsChangedError: other rows were written; a file that was not read has rows; or rows moved to another time that
+            partitions the table.
     """
-    if group.rows is None or any(file.rows is None for file in written):
-        return
     removal = group.removal if isinstance(group, Concatenate) else None
-    expected = group.rows - (0 if removal is None else removal.count)
-    count = sum(file.rows or 0 for file in written)
-    if count != expected:
-        raise RowsChangedError(f"{expected} rows were to be written and {count} were; nothing was committed.")
+    rows = transaction.count([file.path for file in group.files]) if group.rows is None else group.rows
+    expected = rows - (0 if removal is None else removal.count)
+    if all(file.rows is not None for file in written):
+        count = sum(file.rows or 0 for file in written)
+        if count != expected:
+            raise RowsChangedError(f"{expected} rows were to be written and {count} were; nothing was committed.")
+    if isinstance(group, Concatenate) and removal is None and (unread := group.paths_in_no_run):
+        # Another writer may have recorded wrong numbers.
+        count = transaction.count(unread)
+        if count:
+            raise RowsChangedError(
+                f"{counted(count, 'row')} of files that have none according to the log, such as {unread[0]}, would be "
+                "lost; nothing was committed."
+            )
+    if any(0 <= before < after for before, after in transaction.rows_by_time().values()):
+        raise RowsChangedError(
+            "Rows moved to the partition of another time, because the session's time zone repeats an hour; nothing was "
+            "committed. Run it with SET TIME ZONE 'UTC'."
+        )
 
 
 def _committed(

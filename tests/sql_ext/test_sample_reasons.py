@@ -33,6 +33,15 @@ LEFT = {
     "random filter": (lambda t: t.where(F.rand() < 0.5).sample(0.5), SampleReason.NON_DETERMINISTIC_BELOW),
     "twice": (lambda t: t.sample(0.5).where("y < 900").sample(0.5), SampleReason.SAMPLE_OF_SAMPLE),
     "own hash": (lambda t: t.where(F.hash("id") % 2 == 0).sample(0.5), SampleReason.SAMPLE_OF_SAMPLE),
+    "named hash": (
+        lambda t: t.selectExpr("*", "hash(id) h").where("h > 0").sample(0.5),
+        SampleReason.SAMPLE_OF_SAMPLE,
+    ),
+    "file": (lambda t: t.where("_metadata.file_size > 0").sample(0.5), SampleReason.SAMPLE_OF_SAMPLE),
+    "named file": (
+        lambda t: t.selectExpr("*", "_metadata.file_name f").where("f > ''").select("id").sample(0.5),
+        SampleReason.SAMPLE_OF_SAMPLE,
+    ),
     "replacement": (lambda t: t.sample(True, 0.5), SampleReason.WITH_REPLACEMENT),
 }
 

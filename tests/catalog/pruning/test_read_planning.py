@@ -650,3 +650,11 @@ def test_many_conditions_over_many_revisions_judge_the_newest(caplog):
     answer = _boxes(_any(*(_point(number) for number in range(10_000))), _conf(*revisions))
     assert set(answer) == {"16", "17", "18", "19"}
     assert "newest 4 of 19 revisions" in caplog.text
+
+
+def test_another_writer_may_have_hashed_texts_in_another_charset():
+    foreign = json.dumps(configuration_of([_revision()]))
+    for text, skips in (("Jose", True), ("José", False), ("東京", False)):
+        condition = _condition("name", "=", text)
+        assert _boxes(condition) is not None
+        assert (_boxes(condition, foreign) is not None) == skips

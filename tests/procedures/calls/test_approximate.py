@@ -227,6 +227,7 @@ def test_types_that_are_not_numbers(spark, table):
         ("SELECT avg(id) FROM {t} WHERE hash(k, `the value`) < 0", "Use xxhash64"),
         ("SELECT count(zone) FROM {c} LEFT JOIN {t} USING (city)", "LEFT OUTER JOIN"),
         ("SELECT _metadata.file_name, count(*) FROM {t} GROUP BY 1", "_metadata"),
+        ("SELECT avg(id) FROM {t} WHERE _metadata.file_size > 0", "_metadata"),
         ("SELECT city COLLATE UTF8_LCASE c, count(*) FROM {t} GROUP BY 1", "COLLATE"),
         ("SELECT count(*) FROM {c}", "tables without indexed files"),
         ("SELECT count(*) FROM range(9)", "no Delta table"),

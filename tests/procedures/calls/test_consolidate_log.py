@@ -112,14 +112,22 @@ def test_footers_suffice_for_numbers_and_strings(spark, new_table):
 
 @pytest.mark.slow
 def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_path):
-    """Row groups with NaN have none, and Delta takes them for nulls, and unsigned numbers for signed ones."""
+    """Row groups with NaN or long texts have none, and Delta takes them for nulls; it cuts far years short."""
     fractions = "CASE WHEN id = 0 THEN double('NaN') WHEN id < 50 THEN 5000D ELSE rand(1) END v"
     rows = spark.range(0, 1000, 1, 1).selectExpr(fractions)
     rows.write.option("parquet.block.size", "1024").parquet(str(tmp_path / "fractions"))
     (tmp_path / "unsigned").mkdir()
     unsigned = pa.table({"v": pa.array([5, 10, 20, 3_000_000_000], pa.uint32())})
     pq.write_table(unsigned, tmp_path / "unsigned" / "a.parquet", row_group_size=2)
-    for name, value, count in (("fractions", 5000, 49), ("unsigned", 3_000_000_000, 1)):
+    (tmp_path / "texts").mkdir()
+    texts = pa.table({"v": ["a", "b", "z" * 5000, "y"]})
+    pq.write_table(texts, tmp_path / "texts" / "a.parquet", row_group_size=2)
+    (tmp_path / "dates").mkdir()
+    dates = pa.table({"v": pa.array([0, 3_100_000], pa.int32()).cast(pa.date32())})
+    pq.write_table(dates, tmp_path / "dates" / "a.parquet")
+    for name, value, count in (
+        ("fractions", 5000, 49), ("unsigned", 3_000_000_000, 1), ("texts", "'y'", 1), ("dates", "date'1970-01-01'", 1)
+    ):  # fmt: skip
         path = tmp_path / name
         spark.sql(f"CONVERT TO DELTA parquet.`{path}` NO STATISTICS")
         call = sql_ext.call(spark, "consolidate_log", table=f"delta.`{path}`", modes=["file_metadata"])

@@ -1,5 +1,6 @@
 """``use.index`` opts a table in without touching its files, ``use.drop_index`` takes all of the index away again."""
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -99,19 +100,40 @@ def test_a_parquet_folder_with_partitions_is_converted(spark, tmp_path):
     assert not table.unindexed
 
 
+def test_a_conversion_adds_the_rows_that_spark_reads_from_the_folder(spark, tmp_path, set_conf):
+    """Delta looks into all folders below, and leaves files out that the session is told to ignore."""
+    path = tmp_path / "t"
+    for folder in (path, path / "backup"):
+        spark.range(10).coalesce(1).write.mode("append").parquet(str(folder))
+    with pytest.raises(sql_ext.UseError, match=r"shown by 1 file, such as .*/backup/") as refused:
+        index(str(path), spark=spark, columns="id", convert=True)
+    assert refused.value.code == "USE_NOT_SUPPORTED"
+    shutil.rmtree(path / "backup")
+    file = next(path.glob("*.parquet"))
+    (path / "z-damaged.parquet").write_bytes(file.read_bytes()[:-8])
+    set_conf("spark.sql.files.ignoreCorruptFiles", "true")
+    with pytest.raises(Exception, match="z-damaged"):
+        index(str(path), spark=spark, columns="id", convert=True)
+    (path / "z-damaged.parquet").unlink()
+    assert index(str(path), spark=spark, columns="id", convert=True).unindexed_files == 1
+    assert DeltaTable(spark, f"delta.`{path}`").data.count() == 10
+
+
 @pytest.mark.slow
 def test_a_parquet_table_of_the_catalog_is_converted(spark):
     name = "default.parquet_to_convert"
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     try:
-        numbers(spark, 100).selectExpr("*", "id % 3 p").write.format("parquet").partitionBy("p").saveAsTable(name)
+        rows = numbers(spark, 100).selectExpr("*", "CASE id % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END p")
+        rows.write.format("parquet").partitionBy("p").saveAsTable(name)
         with pytest.raises(sql_ext.UseError, match="'p'"):
             index(name, spark=spark, columns="p", convert=True)
         row = index(name, spark=spark, columns="x", convert=True)
         assert (row.converted, row.version) == (True, 1)
         # A Delta table by now: nothing is left to convert.
         assert not index(name, spark=spark, columns="x", convert=True).converted
-        assert DeltaTable(spark, name).data.count() == 100
+        data = DeltaTable(spark, name).data
+        assert (data.count(), data.where("p IS NULL").count()) == (100, 33)
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 

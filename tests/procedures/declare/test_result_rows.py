@@ -26,8 +26,8 @@ class Sample:
 
 def test_columns_follow_from_fields():
     assert ddl_of(Sample) == (
-        "position int, count bigint, share double, is_done boolean, name string, at timestamp_ltz, names array<string>, "
-        "texts map<string,string>, counts map<bigint,bigint>"
+        "position int, count bigint, share double, is_done boolean, name string, at timestamp_ltz, "
+        "names array<string>, texts map<string,string>, counts map<bigint,bigint>"
     )
 
 

@@ -75,6 +75,25 @@ def test_a_rewrite_changes_no_value(spark, tmp_path, set_conf, make, confs):
     assert checksum(spark.read.format("delta").load(f"{tmp_path}/t")) == before
 
 
+@pytest.mark.slow
+def test_times_in_an_hour_that_a_zone_repeats_keep_their_partitions(spark, tmp_path):
+    """The name of a folder is the time in the zone of the session, which does not tell these hours apart."""
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id INT, ts TIMESTAMP) USING delta PARTITIONED BY (ts)")
+    for number in range(8):
+        time = f"TIMESTAMP '2024-11-03 0{5 + number % 2}:30:00Z'"
+        spark.sql(f"INSERT INTO delta.`{tmp_path}/t` VALUES ({number}, {time})")
+    before = checksum(spark.read.format("delta").load(f"{tmp_path}/t"))
+    other = spark.newSession()
+    call = f"CALL use.optimize('{tmp_path}/t', strategy => 'SizeTieredClustering')"
+    other.conf.set("spark.sql.session.timeZone", "America/New_York")
+    with pytest.raises(AnalysisException, match=r"\[USE_ROWS_CHANGED\] .* SET TIME ZONE 'UTC'"):
+        other.sql(call)
+    assert checksum(spark.read.format("delta").load(f"{tmp_path}/t")) == before
+    other.conf.set("spark.sql.session.timeZone", "UTC")
+    assert "committed" in {row.state for row in other.sql(call).collect()}
+    assert checksum(spark.read.format("delta").load(f"{tmp_path}/t")) == before
+
+
 def test_dates_of_an_unknown_calendar_are_not_rewritten_as_those_of_the_older_one(spark, tmp_path):
     for number in range(4):
         write_deltalake(f"{tmp_path}/t", pa.table({"id": [number], "day": [date(1500, 1, 1)]}), mode="append")

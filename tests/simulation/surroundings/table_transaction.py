@@ -55,6 +55,15 @@ class Transaction:
         """See ``TableTransaction.scan``; the rows are read when they are written."""
         return list(paths)
 
+    def count(self, paths: Iterable[str]) -> int:
+        """See ``TableTransaction.count``."""
+        live = self._world.log.live[self._version]
+        return sum(len(self._world.rows_of(live[path])) for path in paths)
+
+    def rows_by_time(self) -> dict[str, tuple[int, int]]:
+        """See ``TableTransaction.rows_by_time``; the table has no partitions."""
+        return {}
+
     def in_runs(self, rows: list[str], runs: Sequence[Sequence[str]]) -> list[list[str]]:
         """See ``TableTransaction.in_runs``."""
         return [list(run) for run in runs]

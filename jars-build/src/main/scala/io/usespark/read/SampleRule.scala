@@ -67,9 +67,9 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
       refuse("NON_DETERMINISTIC_BELOW", "a projection below the sample")
     case Filter(condition, _) if !condition.deterministic =>
       refuse("NON_DETERMINISTIC_BELOW", "a filter below the sample")
-    // A filter on weights is a sample already: another one would select the very same rows again.
-    case Filter(condition, _) if IndexedRelation.hasHash(condition) =>
-      refuse("SAMPLE_OF_SAMPLE", "a filter on a hash of columns below the sample")
+    // Such a filter is a sample already: another one would select the very same rows again. Files hold rows by weight.
+    case Filter(condition, below) if selectsByWeight(condition, below) =>
+      refuse("SAMPLE_OF_SAMPLE", "a filter on a hash of columns, or on facts about files, below the sample")
     // Keys of a stored sample would select the rows of the new one again, or none of them, as a join would.
     case Project(list, _) if list.exists(looksUp) => refuse("NOT_A_TABLE", "a subquery in a column below the sample")
     case Filter(condition, _) if looksUp(condition) => refuse("NOT_A_TABLE", "a subquery in a filter below the sample")
@@ -92,6 +92,20 @@ case class SampleRule(session: SparkSession) extends Rule[LogicalPlan] with Logg
     case _: InSubquery | _: Exists => true
     case subquery: SubqueryExpression => subquery.isCorrelated
     case _ => false
+  }
+
+  /** Whether a condition on rows has hashes or facts about files, also by a name that a column below gives them. */
+  private def selectsByWeight(condition: Expression, below: LogicalPlan): Boolean = {
+    val named = below.collect { case Project(list, _) =>
+      list.collect { case alias: Alias => alias.exprId -> alias.child }
+    }
+    val valueOf = named.flatten.toMap
+    def depends(expression: Expression): Boolean = expression.exists {
+      case _: Murmur3Hash | MetadataAttribute(_) => true
+      case attribute: Attribute => valueOf.get(attribute.exprId).exists(depends)
+      case _ => false
+    }
+    depends(condition)
   }
 
   private def filtered(relation: LogicalRelation, snapshot: Snapshot, sample: Sample): Weighed = {

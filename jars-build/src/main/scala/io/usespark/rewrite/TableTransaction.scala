@@ -6,15 +6,18 @@ import java.{util => ju}
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
-import org.apache.spark.sql.delta.{DeltaCommitTag, DeltaOperations, RowTracking}
+import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Literal}
+import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaCommitTag, DeltaOperations, RowTracking}
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
 import org.apache.spark.sql.delta.usespark.{FileWriter, NumberedRows, RecentFiles, RewriteTransaction}
 import org.apache.spark.sql.functions.lit
+import org.apache.spark.sql.types.{StringType, TimestampType}
 import org.apache.spark.sql.usespark.FileRuns
 
 /** What Delta 4.2 and later ask of an operation. */
@@ -103,6 +106,31 @@ final class TableTransaction private (session: SparkSession, table: DeltaTableV2
     val chosen = paths.asScala.toSet
     val files = inputs.filter(file => chosen(file.path))
     withRowIds(if (numbered) NumberedRows.of(transaction.snapshot, files) else rowsOf(files))
+  }
+
+  /**
+   * Rows of the files taken and of the files written, by the times that partition the table: microseconds, as JSON. Rows
+   * are -1 if the log does not know them. Empty if no column of type TIMESTAMP partitions the table.
+   */
+  def rowsByTime(): String = step {
+    val zone = Some(session.conf.get("spark.sql.session.timeZone"))
+    val times = transaction.metadata.partitionSchema.filter(_.dataType == TimestampType)
+    def key(file: AddFile): String = times
+      .map { field =>
+        val text = file.partitionValues.getOrElse(DeltaColumnMapping.getPhysicalName(field), null)
+        Cast(Literal.create(text, StringType), TimestampType, zone, EvalMode.LEGACY).eval()
+      }
+      .mkString(",")
+    def rows(files: Seq[AddFile]): Map[String, Long] = files.groupMapReduce(key)(
+      _.numLogicalRecords.getOrElse(-1L)
+    )((one, other) => if (one < 0 || other < 0) -1L else one + other)
+    val (taken, written) =
+      if (times.isEmpty) (Map.empty[String, Long], Map.empty[String, Long]) else (rows(inputs), rows(addedFiles))
+    val json = new ObjectMapper().createObjectNode()
+    (taken.keySet ++ written.keySet).foreach { time =>
+      json.putArray(time).add(taken.getOrElse(time, 0L)).add(written.getOrElse(time, 0L))
+    }
+    json.toString
   }
 
   /** The rows of the files that it depends on, without row ids. */

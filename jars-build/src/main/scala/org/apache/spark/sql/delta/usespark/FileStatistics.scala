@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.usespark
 
 import java.net.URI
+import java.time.LocalDate
 
 import scala.jdk.CollectionConverters._
 
@@ -11,8 +12,9 @@ import org.apache.hadoop.fs.Path
 import org.apache.logging.log4j.Level
 import org.apache.logging.log4j.core.config.Configurator
 import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.hadoop.util.HadoopInputFile
-import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation
+import org.apache.parquet.schema.LogicalTypeAnnotation.{DateLogicalTypeAnnotation, IntLogicalTypeAnnotation}
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
@@ -34,8 +36,8 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
   def schema: String = snapshot.statsSchema.json
 
   /**
-   * AddFile rows with the statistics of their footers, which lack what Delta cannot take from a footer. Files with
-   * unsigned numbers have no bounds, since Delta takes these for signed ones.
+   * AddFile rows with the statistics of their footers, which lack what Delta cannot take from a footer. Files of which it
+   * would take wrong bounds have none.
    */
   def fromFooters(files: DataFrame): DataFrame = session.withActive {
     // It warns about each file whose footer lacks something.
@@ -45,8 +47,8 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
     Footers
       .of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile])
       .map { file =>
-        val isUnsigned = FileStatistics.hasUnsigned(DeltaFileOperations.absolutePath(root, file.path), conf.value.value)
-        if (isUnsigned) FileStatistics.withoutBounds(file)
+        val path = DeltaFileOperations.absolutePath(root, file.path)
+        if (FileStatistics.hasUnsureBounds(path, conf.value.value)) FileStatistics.withoutBounds(file)
         else file.copy(stats = FileStatistics.withoutReplaced(file.stats))
       }
       .toDF()
@@ -107,14 +109,35 @@ private object FileStatistics {
     }
   }
 
-  /** Whether a column of a Parquet file has unsigned numbers. */
-  private def hasUnsigned(path: Path, conf: Configuration): Boolean = {
+  /** Whether Delta would take wrong bounds from the footer of a Parquet file. */
+  private def hasUnsureBounds(path: Path, conf: Configuration): Boolean = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))
-    try
-      reader.getFileMetaData.getSchema.getColumns.asScala.exists(_.getPrimitiveType.getLogicalTypeAnnotation match {
-        case number: IntLogicalTypeAnnotation => !number.isSigned
-        case _ => false
-      })
-    finally reader.close()
+    try {
+      val chunks = reader.getFooter.getBlocks.asScala.flatMap(_.getColumns.asScala).toSeq
+      chunks
+        .exists(chunk => isUnsigned(chunk) || hasFarDates(chunk)) || chunks.groupBy(_.getPath).values.exists(hasGaps)
+    } finally reader.close()
   }
+
+  /** It takes unsigned numbers for signed ones. */
+  private def isUnsigned(chunk: ColumnChunkMetaData): Boolean =
+    chunk.getPrimitiveType.getLogicalTypeAnnotation match {
+      case number: IntLogicalTypeAnnotation => !number.isSigned
+      case _ => false
+    }
+
+  /** It writes dates with four digits of their year and without the era. */
+  private def hasFarDates(chunk: ColumnChunkMetaData): Boolean =
+    chunk.getPrimitiveType.getLogicalTypeAnnotation.isInstanceOf[DateLogicalTypeAnnotation] &&
+      chunk.getStatistics.hasNonNullValue &&
+      Seq(chunk.getStatistics.genericGetMin, chunk.getStatistics.genericGetMax).exists { day =>
+        val year = LocalDate.ofEpochDay(day.asInstanceOf[Number].longValue).getYear
+        year < 1 || year > 9999
+      }
+
+  /** It leaves out row groups without bounds, as if their values were null. Writers leave out bounds that are long. */
+  private def hasGaps(chunksOfColumn: Seq[ColumnChunkMetaData]): Boolean =
+    chunksOfColumn.exists(_.getStatistics.hasNonNullValue) && chunksOfColumn.exists { chunk =>
+      !chunk.getStatistics.hasNonNullValue && chunk.getStatistics.getNumNulls < chunk.getValueCount
+    }
 }
