@@ -13,7 +13,7 @@ MOST_CONNECTIONS = 64
 class LimitedConnection(H11Protocol):
     """A connection that takes the place of another one if there are too many.
 
-    The oldest of those without a request under way is closed. So silent clients keep nobody out.
+    The oldest of those without a complete request under way is closed. So silent clients keep nobody out.
     """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -26,6 +26,6 @@ class LimitedConnection(H11Protocol):
             min(opened, key=LimitedConnection._order_of_closing).transport.abort()
 
     def _order_of_closing(self) -> tuple[bool, float]:
-        # There is no cycle before the first request.
-        is_waiting = bool(getattr(self.cycle, "response_complete", True))
+        # There is no cycle before the first request. The body of a request may never arrive.
+        is_waiting = bool(getattr(self.cycle, "response_complete", True) or self.cycle.more_body)
         return not is_waiting, self._opened_at

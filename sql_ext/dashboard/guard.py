@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,6 +29,8 @@ _TOKEN = "token"  # noqa: S105 - the name of a parameter
 _SIGN_IN = "/sign-in"
 _PUBLIC = "/static/"
 _MOST_BODY = 4096
+_FORM_SECONDS = 4.0
+"""How long a form may take; less than a server that stops waits for its requests, which it would report as errors."""
 
 
 class Guard:
@@ -86,11 +89,14 @@ class Guard:
         return self._refused("" if token is None else "The token is not that of this dashboard.")
 
     async def _signed_in(self, request: Request) -> Response:
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BODY:
-                return PlainTextResponse("The form is too large.", 413)
+        try:
+            body = await asyncio.wait_for(_form(request), _FORM_SECONDS)
+        except asyncio.TimeoutError:
+            return PlainTextResponse("The form did not arrive in time.", 408, headers={"Connection": "close"})
+        except ClientDisconnect:
+            return PlainTextResponse("The form is not complete.", 400)  # Nobody reads it.
+        if len(body) > _MOST_BODY:
+            return PlainTextResponse("The form is too large.", 413)
         fields = parse_qs(body.decode("utf-8", "replace"))
         if self._access.token is None or self._access.is_token(fields.get(_TOKEN, [""])[0].strip()):
             return self._welcome("/")
@@ -103,6 +109,16 @@ class Guard:
 
     def _refused(self, problem: str) -> Response:
         return HTMLResponse(self._sign_in(problem), 401)
+
+
+async def _form(request: Request) -> bytes:
+    """The body of a request; of one that is too large, only the beginning."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BODY:
+            break
+    return body
 
 
 def _cookie(request: Request, name: str) -> str:

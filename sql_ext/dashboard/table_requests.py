@@ -1,4 +1,4 @@
-"""Requests for one table: each has a time limit, few run at once, and equal ones share a result."""
+"""Requests for one table: each reader has a time limit, few run at once, and equal ones share a result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,20 @@ class NoAnswerError(Exception):
 
 @dataclass(eq=False)
 class _Request(Generic[_Result]):
-    """A request under way or done; ``ended`` is when it ended, in seconds of the clock, None before."""
+    """A request under way or done.
+
+    Attributes:
+        group: group of its Spark jobs.
+        future: its result.
+        readers: how many have asked for it and have not given up.
+        is_cancelled: whether its jobs were cancelled; then its result may lack something.
+        ended: when it ended, in seconds of the clock; None before.
+    """
 
     group: str
     future: Future[_Result] = field(default_factory=Future)
+    readers: int = 0
+    is_cancelled: bool = False
     ended: float | None = None
 
 
@@ -53,6 +63,8 @@ class TableRequests(Generic[_Result]):
     def get(self, name: str, with_plan: bool, seconds: float) -> _Result:
         """Returns what is asked about a table; a result of the last seconds is returned again.
 
+        The jobs are cancelled when the last reader gives up. Then the next reader starts them anew.
+
         Args:
             name: full name of the table.
             with_plan: whether its plan is asked for.
@@ -62,27 +74,40 @@ class TableRequests(Generic[_Result]):
             NoAnswerError: the table took longer, or other tables keep all threads busy.
             UseError: the table cannot be read.
         """
-        request = self._request(name, with_plan)
-        wait([request.future], seconds)
-        if not request.future.done():
-            self._cancel(request.group)
-            raise NoAnswerError(f"{name} did not answer within {seconds:g} seconds. Try it again later.")
-        return request.future.result()
+        deadline = self._clock.monotonic() + seconds
+        while True:
+            request = self._joined(name, with_plan)
+            wait([request.future], deadline - self._clock.monotonic())
+            if not request.future.done():
+                self._leave(request)
+                raise NoAnswerError(f"{name} did not answer within {seconds:g} seconds. Try it again later.")
+            if not request.is_cancelled:
+                return request.future.result()
 
-    def _request(self, name: str, with_plan: bool) -> _Request[_Result]:
+    def _leave(self, request: _Request[_Result]) -> None:
+        with self._lock:
+            request.readers -= 1
+            is_last = request.readers == 0
+            request.is_cancelled |= is_last
+        if is_last:
+            self._cancel(request.group)
+
+    def _joined(self, name: str, with_plan: bool) -> _Request[_Result]:
         with self._lock:
             now = self._clock.monotonic()
             self._requests = {
                 key: request
                 for key, request in self._requests.items()
-                if request.ended is None or now - request.ended < _KEPT_SECONDS
+                if request.ended is None or (not request.is_cancelled and now - request.ended < _KEPT_SECONDS)
             }
             known = self._requests.get((name, with_plan))
             if known is not None:
+                # One that is cancelled counts until it ends: a table that hangs must not take all threads.
+                known.readers += 1
                 return known
             if sum(request.ended is None for request in self._requests.values()) >= _MOST_AT_ONCE:
                 raise NoAnswerError(f"{_MOST_AT_ONCE} other requests are under way. Try it again later.")
-            request: _Request[_Result] = _Request(f"use-dashboard-{next(self._numbers)}")
+            request: _Request[_Result] = _Request(f"use-dashboard-{next(self._numbers)}", readers=1)
             self._requests[name, with_plan] = request
         # A daemon: a table that does not answer must not keep the process from ending.
         threading.Thread(target=self._answer, args=(name, with_plan, request), name=request.group, daemon=True).start()

@@ -60,7 +60,10 @@ class JdbcServer:
         try:
             thriftserver = jvm(spark).org.apache.spark.sql.hive.thriftserver
             self._server: Any = thriftserver.usespark.JdbcServer.serve(jvm_session(spark))
-        except Py4JJavaError as error:
+        except BaseException as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if not isinstance(error, Py4JJavaError):
+                raise
             raise UseError(f"The JDBC server did not start: {first_line(error.java_exception)}") from error
 
     @property

@@ -29,10 +29,12 @@ class AsgiClient:
     def get(self, place, params=None, headers=None):
         return self.request("GET", place, params, headers)
 
-    def post(self, place, data=None, content=b""):
-        return self.request("POST", place, content=urlencode(data).encode() if data else content)
+    def post(self, place, data=None, content=b"", is_complete=True):
+        return self.request(
+            "POST", place, content=urlencode(data).encode() if data else content, is_complete=is_complete
+        )
 
-    def request(self, method, place, params=None, headers=None, content=b"", raw_query=None):
+    def request(self, method, place, params=None, headers=None, content=b"", raw_query=None, is_complete=True):
         path, _, query = place.partition("?")
         query = urlencode(params) if params else query
         cookie = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
@@ -51,19 +53,19 @@ class AsgiClient:
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 8765),
         }
-        answer = asyncio.run(self._answer(scope, content))
+        answer = asyncio.run(self._answer(scope, content, is_complete))
         for name, value in SimpleCookie(answer.headers.get("set-cookie", "")).items():
             self._cookies[name] = value.value
         return answer
 
-    async def _answer(self, scope, content):
+    async def _answer(self, scope, content, is_complete):
         parts, sent, start = [], [], {}
 
         async def receive():
             if sent:
                 await asyncio.Event().wait()  # the browser stays
             sent.append(True)
-            return {"type": "http.request", "body": content, "more_body": False}
+            return {"type": "http.request", "body": content, "more_body": not is_complete}
 
         async def send(message):
             if message["type"] == "http.response.start":

@@ -8,6 +8,7 @@ from fake_clock import FakeClock
 from fleet_fakes import EVIL, NOW, PLAN, fleet_of, table_of
 
 from catalog.errors import TableError
+from sql_ext.dashboard import guard
 from sql_ext.dashboard.address import Access
 from sql_ext.dashboard.pages import Pages
 from sql_ext.dashboard.table_requests import NoAnswerError
@@ -91,6 +92,12 @@ def test_the_form_signs_in(stranger):
     answer = stranger.post("/sign-in", data={"token": f" {TOKEN} "})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert stranger.get("/").status_code == 200
+
+
+def test_a_form_that_does_not_arrive_is_given_up(stranger, monkeypatch):
+    monkeypatch.setattr(guard, "_FORM_SECONDS", 0.01)
+    answer = stranger.post("/sign-in", content=b"token=", is_complete=False)
+    assert (answer.status_code, answer.headers["connection"]) == (408, "close")
 
 
 @pytest.mark.parametrize(

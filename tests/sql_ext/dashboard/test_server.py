@@ -64,17 +64,27 @@ def test_garbage_does_not_stop_it(port):
     assert _get(port, "/")[0] == 401
 
 
-def test_a_new_connection_takes_the_place_of_a_silent_one(port, monkeypatch):
+_FORM_WITHOUT_BODY = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+
+
+@pytest.mark.parametrize("beginning", [b"", _FORM_WITHOUT_BODY])
+def test_a_new_connection_takes_the_place_of_a_silent_one(port, monkeypatch, caplog, beginning):
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
     silent = [socket.create_connection(("127.0.0.1", port.access.port), 20) for _ in range(5)]
+    assert [connection.recv(1) for connection in silent[:2]] == [b""] * 2
+    for connection in silent[2:]:
+        connection.sendall(beginning)
     assert _get(port, "/")[0] == 401
-    assert [connection.recv(1) for connection in silent[:3]] == [b""] * 3
+    assert silent[2].recv(1) == b""
     for connection in silent[3:]:
         connection.setblocking(False)
         with pytest.raises(BlockingIOError):
             connection.recv(1)
     for connection in silent:
         connection.close()
+    # By the time of another answer, the server has noticed that they are gone.
+    assert _get(port, "/")[0] == 401
+    assert caplog.text == ""
 
 
 def test_templates_and_static_files_are_in_the_wheel():
