@@ -186,13 +186,12 @@ class Workers:
                 # Other jobs are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
                 with self._lock:
-                    waits = worker.waits_for(load, now, self._interval)
+                    waits = not self._has(worker) or worker.waits_for(load, now, self._interval)
                 if not waits:
                     free -= 1
                     self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
             elif not strategies and not maintenance:
-                with self._lock:
-                    worker.skip_turn(now, self._interval)
+                self._skip_turn(worker, now)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
         with self._lock:
             still_due = set(due)
@@ -221,8 +220,7 @@ class Workers:
     def _is_time(self, worker: Worker, now: int) -> bool:
         """Whether a due worker has something to do; reads the table only if necessary."""
         if worker.is_settled:
-            with self._lock:
-                worker.skip_turn(now, self._interval)
+            self._skip_turn(worker, now)
             return False
 
         # Own commits of a run that has ended early would count as an optimization.
@@ -235,12 +233,23 @@ class Workers:
             return False
         suspended, reached = checked
         with self._lock:
+            if not self._has(worker):
+                return False
             worker.suspended = suspended
             if suspended:
                 worker.suspend(now, self._interval)
             elif not reached:
                 worker.record_not_reached()
         return reached
+
+    def _has(self, worker: Worker) -> bool:
+        """Whether the worker was not removed during a check of its table; the caller holds the lock."""
+        return self._workers.get(worker.location) is worker
+
+    def _skip_turn(self, worker: Worker, now: int) -> None:
+        with self._lock:
+            if self._has(worker):
+                worker.skip_turn(now, self._interval)
 
     def _load(self, settings: ServiceSettings) -> ClusterLoad:
         """The load of the cluster; an idle one if it cannot be determined."""
@@ -258,7 +267,7 @@ class Workers:
             return check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
-                if self._workers.get(worker.location) is worker:
+                if self._has(worker):
                     worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
 
@@ -294,7 +303,7 @@ class Workers:
 
         appraisal = self._checked(worker, check)
         with self._lock:
-            if appraisal is not None and self._workers.get(worker.location) is worker:
+            if appraisal is not None and self._has(worker):
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)
             worker.is_appraising = False
         self._wake()
@@ -312,6 +321,8 @@ class Workers:
         self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool
     ) -> None:
         with self._lock:
+            if not self._has(worker):
+                return
             turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
         work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
