@@ -284,7 +284,8 @@ class Workers:
             for worker in chosen:
                 worker.begin_appraisal(now)
         for worker in chosen:
-            self._spawn("use-appraise", partial(self._appraise, worker, settings.pool))
+            appraise = partial(self._appraise, worker, settings.pool)
+            self._checked(worker, partial(self._spawn, "use-appraise", appraise))
 
     def _appraise(self, worker: Worker, pool: str) -> None:
         now = self._clock.now()
@@ -326,7 +327,12 @@ class Workers:
             turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
             run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
         work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
-        thread = self._spawn(f"use-optimize-{run.run_id}", work)
+        try:
+            thread = self._spawn(f"use-optimize-{run.run_id}", work)
+        except Exception as error:  # noqa: BLE001 - a run without a thread would never end
+            of_strategies = 1 if schedule.strategies else 0
+            self._end_run(worker, run, turn, RunOutcome(None), [_text(error)], of_strategies=of_strategies)
+            return
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
@@ -356,6 +362,30 @@ class Workers:
                 work = partial(self._engine.maintain, run, schedule, name, pool)
                 if run.stop_reason is None and attempt(work, False):
                     maintained.append(name)
+        self._end_run(
+            worker,
+            run,
+            turn,
+            outcome,
+            problems,
+            of_strategies=of_strategies,
+            has_conflicts=bool(conflicts),
+            maintained=maintained,
+        )
+
+    def _end_run(
+        self,
+        worker: Worker,
+        run: Run,
+        turn: Turn,
+        outcome: RunOutcome,
+        problems: Sequence[str],
+        *,
+        of_strategies: int,
+        has_conflicts: bool = False,
+        maintained: Sequence[str] = (),
+    ) -> None:
+        """Announces and records the end of a run; the first ``of_strategies`` problems are those of its strategies."""
         problem = problems[0] if problems else None
         if problem is not None:
             self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
@@ -366,7 +396,7 @@ class Workers:
             self._clock.now() - run.started_at,
             outcome.totals,
             tuple(problems),
-            bool(conflicts),
+            has_conflicts,
             run.stop_reason,
             tuple(maintained),
             "" if refusal is None else f"{refusal.code}: {refusal.message}",
