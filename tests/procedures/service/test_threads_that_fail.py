@@ -1,4 +1,4 @@
-"""Threads that the operating system refuses: the service and manual triggers leave no run that never ends."""
+"""Threads that the operating system refuses: the service has no run that never ends; without Spark."""
 
 import pytest
 from service_fakes import MINUTE, FakeService
