@@ -185,11 +185,8 @@ class Workers:
             if chosen or (maintenance and self._may_run(worker, now, Triggers())):
                 # Other jobs are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
-                with self._lock:
-                    waits = not self._has(worker) or worker.waits_for(load, now, self._interval)
-                if not waits:
+                if self._begins(worker, chosen, maintenance, settings.pool, load, is_ranked=turns.is_ranked):
                     free -= 1
-                    self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
             elif not strategies and not maintenance:
                 self._skip_turn(worker, now)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
@@ -318,24 +315,34 @@ class Workers:
         ledger = partial(self._engine.ledger, self._ledger_folder)
         return RunBudget(ledger, worker.pools, worker.database, self._clock, exhausted)
 
-    def _begin(
-        self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool
-    ) -> None:
+    def _begins(
+        self,
+        worker: Worker,
+        strategies: Collection[str],
+        maintenance: Collection[str],
+        pool: str,
+        load: ClusterLoad,
+        *,
+        is_ranked: bool,
+    ) -> bool:
+        """Begins a run, unless it waits for the cluster or the worker was removed during the checks of its table."""
+        now = self._clock.now()
         with self._lock:
-            if not self._has(worker):
-                return
+            if not self._has(worker) or worker.waits_for(load, now, self._interval):
+                return False
             turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
-            run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
+            run, schedule = worker.begin(now, strategies), worker.schedule.only(strategies)
         work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
         try:
             thread = self._spawn(f"use-optimize-{run.run_id}", work)
         except Exception as error:  # noqa: BLE001 - a run without a thread would never end
             of_strategies = 1 if schedule.strategies else 0
             self._end_run(worker, run, turn, RunOutcome(None), [_text(error)], of_strategies=of_strategies)
-            return
+            return True
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
+        return True
 
     def _work(
         self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str, turn: Turn
