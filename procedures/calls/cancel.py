@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,12 +15,15 @@ from catalog.jvm.metastore import is_shown
 from catalog.state.cancel_requests import can_be_asked, request_cancel
 from catalog.state.lease import RENEWAL_SECONDS, Lease, leases_of, this_process
 from catalog.state.leased_tables import leased_tables
+from catalog.system_tables.system_table import error_text
 from catalog.table.managed_table import ManagedTable, check_rights_of
 from procedures.declare.declaration import Call
 from procedures.declare.operation import Constraint, operation
 from procedures.declare.result_rows import ShownRow
 from procedures.declare.runs import Run
 from procedures.process.application import application
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,18 @@ def cancel(
 
 
 def _leases(spark: SparkSession, found: ManagedTable | None, now: int) -> Iterator[tuple[ManagedTable, Lease]]:
-    """The leases on a table, or on all tables of the metastore."""
-    tables = (
-        [found]
-        if found is not None
-        else [ManagedTable.find(spark, known.full_name) for known in leased_tables(spark, now)]
-    )
-    for table in tables:
-        for lease in leases_of(table, now):
-            yield table, lease
+    """The leases on a table, or on all tables of the metastore that can be read."""
+    if found is not None:
+        yield from ((found, lease) for lease in leases_of(found, now))
+        return
+    for known in leased_tables(spark, now):
+        try:
+            table = ManagedTable.find(spark, known.full_name)
+            leases = leases_of(table, now)
+        except Exception as error:  # noqa: BLE001 - the run may be one of another table
+            logger.warning("The search for a run to cancel leaves out %s: %s", known.full_name, error_text(error))
+            continue
+        yield from ((table, lease) for lease in leases)
 
 
 def _requested(table: ManagedTable, lease: Lease, now: int) -> CancelRow:

@@ -7,12 +7,12 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import UnknownNameError
+from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.session import interrupted
 from catalog.state.automation import FAILED, RUNNING, WAITING
 from catalog.state.fleet_ledger import FleetLedger
 from catalog.system_tables.system_table import error_text
-from catalog.table.managed_table import ManagedTable
+from catalog.table.snapshot import TableSnapshot
 from procedures.declare.declaration import Call
 from procedures.declare.operation import operation
 from procedures.declare.runs import CALL, Run
@@ -20,8 +20,9 @@ from procedures.fleet.appraisal import appraise, record_outcome
 from procedures.fleet.budget import RunBudget
 from procedures.loop.table_optimizer import optimize
 from procedures.process.application import application
-from procedures.service.execution import Turn, ledger_of
+from procedures.service.execution import Turn, check_properties, find_at, ledger_of
 from procedures.service.fleet_overview import IDLE, FleetRow, Member, fleet_rows, in_order, members_of
+from procedures.service.schedule import Schedule
 from procedures.service.service_settings import FLEET_LOCATION
 
 OPTIMIZED = "optimized"
@@ -73,7 +74,7 @@ def _appraised(spark: SparkSession, member: Member, dry_run: bool) -> Member:
     run = Run(table.name, table.location, CALL, member.schedule.parameters, clock.now())
     try:
         settings = member.schedule.settings().within(budget.group_bytes)
-        found = ManagedTable.find(spark, table.name)
+        found = find_at(spark, table.name, table.location)
         if not dry_run:
             found.check_rights()
         appraisal = appraise(found, settings, run, clock, stores=not dry_run)
@@ -89,16 +90,17 @@ def _turn(spark: SparkSession, member: Member) -> FleetRow:
     if member.schedule is None:
         return FleetRow(None, name, database, FAILED, member.problem)
     budget = RunBudget(partial(_ledger, spark), table.pools, database, app.clock)
-    found = ManagedTable.find(spark, name)
-    run = Run.of(found, CALL, member.schedule.parameters, app.clock)
     turn = Turn(budget, member.appraisal)
+    check = partial(_check_unchanged, member, member.schedule)
     reason = None
     try:
+        found = find_at(spark, name, table.location)
+        run = Run.of(found, CALL, member.schedule.parameters, app.clock)
         # What the turn has brought is written below the table also if nothing was left to rewrite.
         found.check_rights()
         with budget.running(run) as refused:
             if refused is None:
-                report = optimize(found, turn.settings(member.schedule), run, app=app, spend=budget.spend)
+                report = optimize(found, turn.settings(member.schedule), run, app=app, spend=budget.spend, check=check)
                 reason = report[-1].message if report and not run.committed else None
     except Exception as error:  # noqa: BLE001 - the others have their turn all the same
         return FleetRow(None, name, database, FAILED, error_text(error))
@@ -109,6 +111,17 @@ def _turn(spark: SparkSession, member: Member) -> FleetRow:
         reason = f"{refusal.code}: {refusal.message}"
     state = OPTIMIZED if run.committed else IDLE if refusal is None else WAITING
     return FleetRow(None, name, database, state, reason)
+
+
+def _check_unchanged(member: Member, schedule: Schedule, snapshot: TableSnapshot) -> None:
+    """Refuses to rewrite another table, or to remove rows by former properties: other tables had their turns before.
+
+    Raises:
+        ConcurrentChangeError: the table was replaced, or its properties were changed, since the call began.
+    """
+    if snapshot.table_id != member.table.table_id:
+        raise ConcurrentChangeError(f"{member.table.name} was replaced by another table since the call began.")
+    check_properties(schedule, snapshot)
 
 
 def _after(row: FleetRow, ended: FleetRow) -> FleetRow:

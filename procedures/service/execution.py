@@ -177,7 +177,7 @@ class Engine(Protocol):
         ...
 
 
-def _check_properties(schedule: Schedule, snapshot: TableSnapshot) -> None:
+def check_properties(schedule: Schedule, snapshot: TableSnapshot) -> None:
     """Refuses to remove anything by properties that the table has no longer, as after it was made anew.
 
     Raises:
@@ -190,6 +190,23 @@ def _check_properties(schedule: Schedule, snapshot: TableSnapshot) -> None:
         raise ConcurrentChangeError(
             "The properties of the table were changed; the run ends, and the next one follows them."
         )
+
+
+def find_at(spark: SparkSession, name: str, location: str) -> ManagedTable:
+    """Finds a table of which the location is known.
+
+    Args:
+        spark: session that finds the table.
+        name: full name.
+        location: its root, as listings of tables have it.
+
+    Raises:
+        ConcurrentChangeError: another table has its name now.
+    """
+    table = ManagedTable.find(spark, name)
+    if qualified(spark, table.location) != location:
+        raise ConcurrentChangeError(f"{name} is another table now; the run ends.")
+    return table
 
 
 class SparkEngine:
@@ -212,8 +229,8 @@ class SparkEngine:
     def run(self, run: Run, schedule: Schedule, pool: str, turn: Turn) -> RunOutcome:
         """See ``Engine.run``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
-        table = self._table(run)
-        check = partial(_check_properties, schedule)
+        table = find_at(self._spark, run.table, run.location)
+        check = partial(check_properties, schedule)
         try:
             rows = optimize(table, turn.settings(schedule), run, app=self._app, spend=turn.budget.spend, check=check)
         finally:
@@ -227,7 +244,7 @@ class SparkEngine:
         """See ``Engine.appraise``; must be called in a separate thread."""
         prepare_thread(self._spark, pool)
         settings = schedule.settings().within(group_bytes)
-        return appraise(self._table(run), settings, run, self._app.clock)
+        return appraise(find_at(self._spark, run.table, run.location), settings, run, self._app.clock)
 
     def read_since(self, location: str, since: int) -> bool:
         """See ``Engine.read_since``; lists a folder and reads no table."""
@@ -246,7 +263,7 @@ class SparkEngine:
             RetentionError: another engine has set a retention below that of Delta.
         """
         prepare_thread(self._spark, pool)
-        table = self._table(run)
+        table = find_at(self._spark, run.table, run.location)
         if name == INSIGHTS and schedule.insights is not None:
             self._keep_insights(table, schedule.insights)
         if name == RECLAMATION and schedule.retention is not None:
@@ -269,20 +286,9 @@ class SparkEngine:
         if insights.scans is not None:
             trim_scans(table, insights.scans, now)
 
-    def _table(self, run: Run) -> ManagedTable:
-        """Finds the table of a run.
-
-        Raises:
-            ConcurrentChangeError: another table has its name now.
-        """
-        table = ManagedTable.find(self._spark, run.table)
-        if qualified(self._spark, table.location) != run.location:
-            raise ConcurrentChangeError(f"{run.table} is another table now; the run ends.")
-        return table
-
     def _reclaim(self, table: ManagedTable, run: Run, schedule: Schedule, retention: RetentionPolicy) -> bool:
         snapshot = table.snapshot()
-        _check_properties(schedule, snapshot)
+        check_properties(schedule, snapshot)
         floor, now = snapshot.retention_hours, self._app.clock.now()
         check_retention(snapshot.settings)
         ratio = COMPACTION_DELETED_RATIO.optional_value(snapshot.settings)

@@ -73,10 +73,11 @@ def trigger(
         The started run, or the reason why the trigger was ignored.
 
     Raises:
-        UseError: the table cannot be optimized, or a property is invalid.
+        UseError: the table cannot be optimized, or a property or a setting of the service is invalid.
     """
     app = app or application()
     schedule = Schedule.of_trigger(properties)
+    pool = ServiceSettings.of(spark.conf.get).pool
     background = background_session(spark)
     table = ManagedTable.find(background, name)
     # The caller's session may have another catalog than the sessions of the application.
@@ -90,8 +91,12 @@ def trigger(
         _record_ignored(table, schedule, outcome.reason, app)
         return outcome
     run = outcome
-    pool = ServiceSettings.of(spark.conf.get).pool
-    spawn(f"use-optimize-{run.run_id}", lambda: _work(background, table, schedule, run, pool, app))
+    try:
+        spawn(f"use-optimize-{run.run_id}", lambda: _work(background, table, schedule, run, pool, app))
+    except Exception:
+        # A run without a thread would never end.
+        app.runs.end(run)
+        raise
     return Started(run.run_id)
 
 

@@ -185,14 +185,10 @@ class Workers:
             if chosen or (maintenance and self._may_run(worker, now, Triggers())):
                 # Other jobs are counted once in a round, and only if a run has something to do.
                 load = self._load(settings) if load is None else load
-                with self._lock:
-                    waits = worker.waits_for(load, now, self._interval)
-                if not waits:
+                if self._begins(worker, chosen, maintenance, settings.pool, load, is_ranked=turns.is_ranked):
                     free -= 1
-                    self._begin(worker, chosen, maintenance, settings.pool, is_ranked=turns.is_ranked)
             elif not strategies and not maintenance:
-                with self._lock:
-                    worker.skip_turn(now, self._interval)
+                self._skip_turn(worker, now)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
         with self._lock:
             still_due = set(due)
@@ -221,8 +217,7 @@ class Workers:
     def _is_time(self, worker: Worker, now: int) -> bool:
         """Whether a due worker has something to do; reads the table only if necessary."""
         if worker.is_settled:
-            with self._lock:
-                worker.skip_turn(now, self._interval)
+            self._skip_turn(worker, now)
             return False
 
         # Own commits of a run that has ended early would count as an optimization.
@@ -235,12 +230,23 @@ class Workers:
             return False
         suspended, reached = checked
         with self._lock:
+            if not self._has(worker):
+                return False
             worker.suspended = suspended
             if suspended:
                 worker.suspend(now, self._interval)
             elif not reached:
                 worker.record_not_reached()
         return reached
+
+    def _has(self, worker: Worker) -> bool:
+        """Whether the worker was not removed during a check of its table; the caller holds the lock."""
+        return self._workers.get(worker.location) is worker
+
+    def _skip_turn(self, worker: Worker, now: int) -> None:
+        with self._lock:
+            if self._has(worker):
+                worker.skip_turn(now, self._interval)
 
     def _load(self, settings: ServiceSettings) -> ClusterLoad:
         """The load of the cluster; an idle one if it cannot be determined."""
@@ -258,7 +264,7 @@ class Workers:
             return check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
-                if self._workers.get(worker.location) is worker:
+                if self._has(worker):
                     worker.record_failed_check(_text(error), self._clock.now(), self._interval)
             return None
 
@@ -275,7 +281,8 @@ class Workers:
             for worker in chosen:
                 worker.begin_appraisal(now)
         for worker in chosen:
-            self._spawn("use-appraise", partial(self._appraise, worker, settings.pool))
+            appraise = partial(self._appraise, worker, settings.pool)
+            self._checked(worker, partial(self._spawn, "use-appraise", appraise))
 
     def _appraise(self, worker: Worker, pool: str) -> None:
         now = self._clock.now()
@@ -294,7 +301,7 @@ class Workers:
 
         appraisal = self._checked(worker, check)
         with self._lock:
-            if appraisal is not None and self._workers.get(worker.location) is worker:
+            if appraisal is not None and self._has(worker):
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)
             worker.is_appraising = False
         self._wake()
@@ -308,17 +315,34 @@ class Workers:
         ledger = partial(self._engine.ledger, self._ledger_folder)
         return RunBudget(ledger, worker.pools, worker.database, self._clock, exhausted)
 
-    def _begin(
-        self, worker: Worker, strategies: Collection[str], maintenance: Collection[str], pool: str, *, is_ranked: bool
-    ) -> None:
+    def _begins(
+        self,
+        worker: Worker,
+        strategies: Collection[str],
+        maintenance: Collection[str],
+        pool: str,
+        load: ClusterLoad,
+        *,
+        is_ranked: bool,
+    ) -> bool:
+        """Begins a run, unless it waits for the cluster or the worker was removed during the checks of its table."""
+        now = self._clock.now()
         with self._lock:
+            if not self._has(worker) or worker.waits_for(load, now, self._interval):
+                return False
             turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
-            run, schedule = worker.begin(self._clock.now(), strategies), worker.schedule.only(strategies)
+            run, schedule = worker.begin(now, strategies), worker.schedule.only(strategies)
         work = partial(self._work, worker, run, schedule, maintenance, pool, turn)
-        thread = self._spawn(f"use-optimize-{run.run_id}", work)
+        try:
+            thread = self._spawn(f"use-optimize-{run.run_id}", work)
+        except Exception as error:  # noqa: BLE001 - a run without a thread would never end
+            of_strategies = 1 if schedule.strategies else 0
+            self._end_run(worker, run, turn, RunOutcome(None), [_text(error)], of_strategies=of_strategies)
+            return True
         if thread is not None and thread.is_alive():
             with self._lock:
                 self._threads[run.run_id] = thread
+        return True
 
     def _work(
         self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str, turn: Turn
@@ -345,6 +369,30 @@ class Workers:
                 work = partial(self._engine.maintain, run, schedule, name, pool)
                 if run.stop_reason is None and attempt(work, False):
                     maintained.append(name)
+        self._end_run(
+            worker,
+            run,
+            turn,
+            outcome,
+            problems,
+            of_strategies=of_strategies,
+            has_conflicts=bool(conflicts),
+            maintained=maintained,
+        )
+
+    def _end_run(
+        self,
+        worker: Worker,
+        run: Run,
+        turn: Turn,
+        outcome: RunOutcome,
+        problems: Sequence[str],
+        *,
+        of_strategies: int,
+        has_conflicts: bool = False,
+        maintained: Sequence[str] = (),
+    ) -> None:
+        """Announces and records the end of a run; the first ``of_strategies`` problems are those of its strategies."""
         problem = problems[0] if problems else None
         if problem is not None:
             self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
@@ -355,7 +403,7 @@ class Workers:
             self._clock.now() - run.started_at,
             outcome.totals,
             tuple(problems),
-            bool(conflicts),
+            has_conflicts,
             run.stop_reason,
             tuple(maintained),
             "" if refusal is None else f"{refusal.code}: {refusal.message}",

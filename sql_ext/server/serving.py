@@ -81,7 +81,10 @@ def _endpoints(settings: ServerSettings, jdbc: JdbcServer, connect: ConnectServe
 
 
 def _stop_runs(say: Callable[[str], None]) -> None:
-    announced = False
+    announced, service = False, application().services.attached
+    if service is not None:
+        # Otherwise it would begin the next run whenever one ends, and the runs would not come to an end.
+        service.stop(0)
     while runs := application().runs.live():
         if not announced:
             say(f"stopping after the current groups are committed: {', '.join(run.table for run in runs)}")

@@ -4,6 +4,7 @@ import pytest
 
 import sql_ext
 from catalog.errors import ConcurrentChangeError
+from procedures.calls import fleet
 from procedures.loop.planner import TablePlanner
 from procedures.service.service import Service
 
@@ -108,3 +109,27 @@ def test_a_location_may_be_a_link(spark, new_table, service, tmp_path):
     service.tick()
     threads.run()
     assert table.data.count() == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", ["UNSET", "REPLACE", None])
+def test_a_call_for_the_fleet_looks_at_the_properties_again(spark, new_table, monkeypatch, statement):
+    """Other tables have their turns between the look at a table and its turn."""
+    table, turn = two_rows_of_each_key(spark, new_table(COLUMNS, properties=KEEPS_THE_LATEST)), fleet._turn
+
+    def later(spark, member):
+        if statement == "UNSET":
+            keys = ", ".join(f"'{key}'" for key in KEEPS_THE_LATEST)
+            table.sql(f"ALTER TABLE {{t}} UNSET TBLPROPERTIES ({keys})")
+        elif statement == "REPLACE":
+            properties = ", ".join(f"'{key}' = '{value}'" for key, value in KEEPS_THE_LATEST.items())
+            table.sql(f"CREATE OR REPLACE TABLE {{t}} ({COLUMNS}) USING delta TBLPROPERTIES ({properties})")
+            two_rows_of_each_key(spark, table)
+        return turn(spark, member)
+
+    monkeypatch.setattr(fleet, "_turn", later)
+    rows = {row.table: row for row in spark.sql("CALL use.fleet()").collect()}
+    (row,) = [row for name, row in rows.items() if name is not None and table.name in name]
+    assert row.state == ("optimized" if statement is None else "failed")
+    assert table.data.count() == (10 if statement is None else 20)
+    assert statement is None or row.reason.startswith("USE_CONCURRENT_CHANGE")
