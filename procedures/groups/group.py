@@ -208,12 +208,6 @@ class Concatenate(Group):
         if lost and self.removal is None:
             raise ValueError(f"{len(lost)} files that may have rows are in no run, such as {lost[0]}.")
 
-    @property
-    def paths_in_no_run(self) -> list[str]:
-        """The files that are removed without being read."""
-        read = {path for run in self.runs for path in run.paths}
-        return [file.path for file in self.files if file.path not in read]
-
 
 @dataclass(frozen=True)
 class SkippedGroup:

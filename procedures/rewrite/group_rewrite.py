@@ -106,7 +106,7 @@ def check_rows(group: Group, written: Sequence[FileFacts], transaction: TableTra
         count = sum(file.rows or 0 for file in written)
         if count != expected:
             raise RowsChangedError(f"{expected} rows were to be written and {count} were; nothing was committed.")
-    if isinstance(group, Concatenate) and removal is None and (unread := group.paths_in_no_run):
+    if isinstance(group, Concatenate) and removal is None and (unread := _unread(group)):
         # Another writer may have recorded wrong numbers.
         count = transaction.count(unread)
         if count:
@@ -119,6 +119,11 @@ def check_rows(group: Group, written: Sequence[FileFacts], transaction: TableTra
             "Rows moved to the partition of another time, because the session's time zone repeats an hour; nothing was "
             "committed. Run it with SET TIME ZONE 'UTC'."
         )
+
+
+def _unread(group: Concatenate) -> list[str]:
+    read = {path for run in group.runs for path in run.paths}
+    return [file.path for file in group.files if file.path not in read]
 
 
 def _committed(
