@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 
@@ -73,6 +73,14 @@ _WITHOUT_COMPILATION = {
 }
 
 
+def _copy(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A copy of the session with other settings; the user's session stays as it is."""
+    copy = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    for key, value in settings.items():
+        copy.conf.set(key, value)
+    return copy
+
+
 def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSession:
     """Returns a copy of the session with the settings that rewriting needs; the user's session stays as it is.
 
@@ -80,9 +88,7 @@ def work_session(spark: SparkSession, most_bytes: int | None = None) -> SparkSes
         spark: session of the caller.
         most_bytes: bytes that the work reads, where that is known; see ``reading_session``.
     """
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
-    for key, value in _WORK_SETTINGS.items():
-        clone.conf.set(key, value)
+    clone = _copy(spark, _WORK_SETTINGS)
     for key in _CALENDAR_KEYS:
         # Spark knows the setting by a former name, too, takes its value in any case, and returns it as it was set.
         names = key, key.replace("spark.sql.", "spark.sql.legacy.")
@@ -104,7 +110,7 @@ def reading_session(spark: SparkSession, most_bytes: int) -> SparkSession:
         spark: session of the caller.
         most_bytes: bytes that the query reads.
     """
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    clone = _copy(spark, {})
     _scale_down(clone, most_bytes)
     return clone
 
@@ -124,18 +130,12 @@ def _limit(spark: SparkSession, key: str, most: int, default: int = 200) -> None
 
 def strict_session(spark: SparkSession) -> SparkSession:
     """Returns a copy of the session that fails at files that cannot be read, whatever its user has set."""
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
-    for key, value in _STRICT_SETTINGS.items():
-        clone.conf.set(key, value)
-    return clone
+    return _copy(spark, _STRICT_SETTINGS)
 
 
 def write_session(spark: SparkSession) -> SparkSession:
     """Returns a copy of the session that writes with the settings of a layout and reads with those of the user."""
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
-    for key, value in _WRITE_SETTINGS.items():
-        clone.conf.set(key, value)
-    return clone
+    return _copy(spark, _WRITE_SETTINGS)
 
 
 def listing_session(spark: SparkSession) -> SparkSession:
@@ -144,7 +144,7 @@ def listing_session(spark: SparkSession) -> SparkSession:
     Spark keeps it for each path of a DataFrame, up to 250 MB of the driver's heap. Files of ours, and those of the log,
     have new names all the time.
     """
-    clone = SparkSession(spark.sparkContext, jvm_session(spark).cloneSession())
+    clone = _copy(spark, {})
     clone.conf.set("spark.sql.hive.filesourcePartitionFileCacheSize", "0")
     return clone
 

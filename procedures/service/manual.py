@@ -93,7 +93,7 @@ def trigger(
     run = outcome
     try:
         spawn(f"use-optimize-{run.run_id}", lambda: _work(background, table, schedule, run, pool, app))
-    except Exception:
+    except BaseException:
         # A run without a thread would never end.
         app.runs.end(run)
         raise

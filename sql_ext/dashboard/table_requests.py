@@ -76,7 +76,7 @@ class TableRequests(Generic[_Result]):
         """
         deadline = self._clock.monotonic() + seconds
         while True:
-            request = self._joined(name, with_plan)
+            request = self._shared_request(name, with_plan)
             wait([request.future], deadline - self._clock.monotonic())
             if not request.future.done():
                 self._leave(request)
@@ -92,7 +92,7 @@ class TableRequests(Generic[_Result]):
         if is_last:
             self._cancel(request.group)
 
-    def _joined(self, name: str, with_plan: bool) -> _Request[_Result]:
+    def _shared_request(self, name: str, with_plan: bool) -> _Request[_Result]:
         with self._lock:
             now = self._clock.monotonic()
             self._requests = {

@@ -14,14 +14,15 @@ import json
 import shutil
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "support"), str(ROOT)]
+
+from shard import Shard  # noqa: E402
 
 from faults import cases, damage, disks, kills, store  # noqa: E402
 from faults.judge import Tables  # noqa: E402
@@ -30,24 +31,6 @@ from faults.worker_process import WorkerEndedError, WorkerProcess  # noqa: E402
 
 _ALL = "templates"
 PARTS = ("points", "disks", "damage", "store", "kills")
-
-
-class Shard:
-    """The cases of one part of several.
-
-    Args:
-        text: such as ``1/4``.
-    """
-
-    def __init__(self, text: str) -> None:
-        number, _, of = text.partition("/")
-        self.number, self.of = int(number), int(of)
-        if not 1 <= self.number <= self.of:
-            raise SystemExit(f"SHARD = {text}: a part such as 1/4 is expected")
-
-    def has(self, name: str) -> bool:
-        """Whether a case of this name belongs to it."""
-        return zlib.crc32(name.encode()) % self.of == self.number - 1
 
 
 class Session:

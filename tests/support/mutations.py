@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from shard import Shard
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -101,18 +103,6 @@ def failing(root: Path, tests: Sequence[str], stop: bool = True) -> tuple[list[s
     return re.findall(r"^FAILED (\S+)", printed, re.MULTILINE), printed
 
 
-def part_of(chosen: Sequence[Mutation], shard: str) -> list[Mutation]:
-    """The mutations of a shard such as ``1/3``: every third one, so that slow neighbours are spread.
-
-    Raises:
-        SystemExit: the text names no shard.
-    """
-    number, _, of = shard.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise SystemExit(f"SHARD = {shard}: a part such as 1/3 is expected")
-    return list(chosen[int(number) - 1 :: int(of)])
-
-
 def check(mutation: Mutation) -> str | None:
     """Returns why a mutation is not caught as the list says; None where it is."""
     with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
@@ -134,7 +124,7 @@ def _passes_unchanged(tests: Sequence[str], workers: int) -> bool:
     return False
 
 
-def _found(mutation: Mutation, tests: Sequence[str]) -> list[str]:
+def _failing_with(mutation: Mutation, tests: Sequence[str]) -> list[str]:
     """All tests of some files that a mutation fails."""
     with tempfile.TemporaryDirectory(prefix="use-mutation-") as folder:
         root = copy_project(Path(folder))
@@ -147,25 +137,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="mutations whose name or file contains this text")
     parser.add_argument("--find", metavar="TESTS", help="run these tests instead, and print all that fail")
-    parser.add_argument("--shard", default="1/1", help="a part of them, such as 1/3")
+    parser.add_argument("--shard", type=Shard, default="1/1", help="a part of them, such as 1/3")
     parser.add_argument("--workers", type=int, default=2, help="mutations that are tried at the same time")
     given = parser.parse_args()
     named = [m for m in mutations() if given.only in m.name or given.only in m.file]
-    chosen = part_of(named, given.shard)
+    chosen = [m for m in named if given.shard.has(m.name)]
     if not given.find and not _passes_unchanged(sorted({m.caught_by for m in chosen}), given.workers):
         return 1
 
     def outcome(mutation: Mutation) -> tuple[bool, str]:
         if given.find:
-            found = _found(mutation, given.find.split())
-            return bool(found), " ".join(found) or "nothing failed"
+            failed = _failing_with(mutation, given.find.split())
+            return bool(failed), " ".join(failed) or "nothing failed"
         problem = check(mutation)
         return problem is None, "caught" if problem is None else f"NOT CAUGHT: {problem}"
 
     missed = 0
     with ThreadPoolExecutor(given.workers) as pool:
-        for number, (mutation, (found, text)) in enumerate(zip(chosen, pool.map(outcome, chosen), strict=True), 1):
-            missed += not found
+        for number, (mutation, (is_caught, text)) in enumerate(zip(chosen, pool.map(outcome, chosen), strict=True), 1):
+            missed += not is_caught
             print(f"{number}/{len(chosen)} {mutation.name} ({mutation.file}): {text}", flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} mutations were caught.")
     return 1 if missed else 0

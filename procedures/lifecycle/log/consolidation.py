@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import UseError
 from catalog.jvm.java_errors import known_error
-from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, work_session
+from catalog.jvm.session import activate, described_jobs, work_session
 from catalog.jvm.table_versions import LogLoad
 from catalog.state.lease import exclusive_lease
 from catalog.table.managed_table import ManagedTable
@@ -128,8 +128,6 @@ def _rows(table: ManagedTable, request: LogRequest, *, raises: bool) -> list[Con
     rows: list[ConsolidateLogRow] = []
     try:
         session = work_session(table.spark, table.snapshot().extent.log_bytes)
-        # Spark writes bounds of times with the offset of the zone, without its seconds.
-        session.conf.set(TIME_ZONE_KEY, "UTC")
         task = LogTask(table, session, request.start, request.end, request.dry_run, request.trigger)
         if not request.dry_run:
             table.check_writable()
