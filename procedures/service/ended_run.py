@@ -1,4 +1,4 @@
-"""A run of the service that has ended, for metrics, logs and people."""
+"""Runs of the service that have ended, for metrics, notifications and logs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from procedures.declare.runs import Stop
-from procedures.service.service_metrics import COMPLETED, CONFLICT, FAILED, LEASE_HELD, STOPPED, RunTotals
+from catalog.clock import Clock
+from catalog.state.fleet_ledger import Refusal
+from procedures.declare.runs import Run, Stop
+from procedures.process.notifications import BUDGET_USED_UP, RUN_FAILED, Notification, Notifications
+from procedures.service.execution import Turn
+from procedures.service.service_metrics import (
+    COMPLETED,
+    CONFLICT,
+    FAILED,
+    LEASE_HELD,
+    STOPPED,
+    RunTotals,
+    ServiceMetrics,
+)
+from procedures.service.turn_result import TurnResult
 
 logger = logging.getLogger(__name__)
 
@@ -67,3 +80,77 @@ def log_problems(run: EndedRun) -> None:
         logger.warning("%s: automatic optimization failed: %s", run.table, problem)
     if run.has_conflict:
         logger.info("%s: conflict with another writer; the next run continues", run.table)
+
+
+class RunReports:
+    """Reports ended runs and used-up budgets.
+
+    Args:
+        clock: provides the time.
+        notifications: gets the failures of runs, and the budgets that are used up.
+        metrics: counts the runs.
+        receiver: is called with each run.
+        is_silent: whether failed runs are not passed to the receiver, because Spark has stopped.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        notifications: Notifications,
+        metrics: ServiceMetrics,
+        receiver: RunReceiver,
+        is_silent: Callable[[], bool],
+    ) -> None:
+        self._clock = clock
+        self._notifications = notifications
+        self._metrics = metrics
+        self._receiver = receiver
+        self._is_silent = is_silent
+
+    def ended(self, table: str, run: Run, turn: Turn, result: TurnResult) -> None:
+        """Reports a run that has ended.
+
+        Args:
+            table: full name.
+            run: the run.
+            turn: what it was allowed to rewrite.
+            result: what it has done.
+        """
+        now = self._clock.now()
+        offer, refusal = None if turn.appraisal is None else turn.appraisal.offer, turn.budget.refusal
+        ended = EndedRun(
+            table,
+            run.started_at,
+            now - run.started_at,
+            result.outcome.totals,
+            result.problems,
+            result.has_conflict,
+            run.stop_reason,
+            result.maintained,
+            "" if refusal is None else _text(refusal),
+            None if offer is None else offer.saving,
+        )
+        if ended.problems:
+            self._notifications.send(Notification(RUN_FAILED, table, now, ended.problems[0]))
+        self._metrics.record_run(ended.outcome, ended.totals, table)
+        if ended.problems and self._is_silent():
+            return
+        try:
+            self._receiver(ended)
+        except Exception as error:  # noqa: BLE001 - a closed stream must not stop the service
+            logger.warning("A receiver of the runs of %s failed: %s", table, error)
+
+    def budget_used_up(self, table: str, refusal: Refusal) -> None:
+        """Reports that a budget of the fleet is used up.
+
+        Args:
+            table: full name of the table whose run was refused.
+            refusal: why.
+        """
+        message = _text(refusal)
+        logger.warning("A budget of the fleet is used up: %s", message)
+        self._notifications.send(Notification(BUDGET_USED_UP, table, self._clock.now(), message))
+
+
+def _text(refusal: Refusal) -> str:
+    return f"{refusal.code}: {refusal.message}"

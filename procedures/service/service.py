@@ -20,7 +20,7 @@ from catalog.properties.inherited import InheritedProperties
 from procedures.process.application import Application, application
 from procedures.process.running_services import DROPPED, RENAMED, RESUMED, SUSPENDED, CatalogChange
 from procedures.service.actions import Action
-from procedures.service.ended_run import RunReceiver, log_problems
+from procedures.service.ended_run import RunReceiver, RunReports, log_problems
 from procedures.service.execution import Engine, SparkEngine, background_session, is_running, prepare_thread
 from procedures.service.look_times import LookTimes
 from procedures.service.service_metrics import ServiceMetrics
@@ -86,10 +86,8 @@ class Service:
         self._metrics = metrics or ServiceMetrics()
         self._exchange = exchange or (ApplicationMetrics(background).exchange if engine is None else dict)
         engine = engine or SparkEngine(background, app)
-        self._workers = Workers(
-            engine, self._clock, app.automations, self._wake.set, spawn, app.notifications, self._metrics, on_run
-        )
-        self._workers.is_silent = lambda: not self.is_alive
+        reports = RunReports(self._clock, app.notifications, self._metrics, on_run, lambda: not self.is_alive)
+        self._workers = Workers(engine, self._clock, app.automations, self._wake.set, spawn, reports)
         self._thread: threading.Thread | None = None
         self._last_look = self._clock.monotonic()
         self._paused = False

@@ -15,6 +15,7 @@ from procedures.service.failure_streak import LONGEST_PAUSE_MILLIS, FailureStrea
 from procedures.service.last_runs import LastRuns
 from procedures.service.queue_place import MOST_DOUBLINGS_OF_LOOKS, QueuePlace
 from procedures.service.schedule import Schedule
+from procedures.service.turn_result import TurnResult
 
 HANGING_MILLIS = 3_600_000
 """Other tables do not wait for a run without any progress for so long."""
@@ -330,38 +331,23 @@ class Worker:
         self.publish()
         return self.run
 
-    def end(
-        self,
-        settled: int | None,
-        error: str | None,
-        now: int,
-        interval: int,
-        note: str = "",
-        *,
-        is_complete: bool = False,
-        maintained: Collection[str] = (),
-        maintenance_error: str | None = None,
-    ) -> None:
+    def end(self, result: TurnResult, now: int, interval: int) -> None:
         """Ends the current run.
 
         Args:
-            settled: version at which it found nothing more to do; None if it ended for another reason.
-            error: code and message of the error of its strategies.
+            result: what it has done.
             now: epoch milliseconds.
             interval: time between the starts of two runs, milliseconds.
-            note: the files that it skipped and why, for display.
-            is_complete: whether its strategies have run to the end.
-            maintained: the maintenance that it has done.
-            maintenance_error: code and message of the first error of its maintenance.
         """
+        settled, error = result.outcome.settled, result.error
         started = now if self.run is None else min(self.run.started_at, now)
         self.run = None
         self.last_run = now
-        self.skipped_note = note
+        self.skipped_note = result.outcome.note
         version = max(self.version or 0, settled or 0)
-        if is_complete:
+        if result.outcome.is_complete:
             self._last_runs.record(self._running, started, version)
-        self._last_runs.record(maintained, started, version)
+        self._last_runs.record(result.maintained, started, version)
         if self._running:
             self._strategies_failed = error is not None
             # The strategies whose pace was not met may have something to do.
@@ -378,7 +364,7 @@ class Worker:
             self._succeeded()
         if self._running:
             self.due_at = max(self.due_at, next_start if error is None else now + self.failures.pause(interval))
-        self._end_maintenance(maintained, maintenance_error, now, interval)
+        self._end_maintenance(result, now, interval)
         self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
@@ -386,13 +372,13 @@ class Worker:
         else:
             self.publish()
 
-    def _end_maintenance(self, maintained: Collection[str], error: str | None, now: int, interval: int) -> None:
-        if error is not None:
-            self.maintenance_failures.add(error)
+    def _end_maintenance(self, result: TurnResult, now: int, interval: int) -> None:
+        if result.maintenance_errors:
+            self.maintenance_failures.add(result.maintenance_errors[0])
             self.maintains_at = now + self.maintenance_failures.pause(interval)
             if not self.schedule.strategies:
                 self.due_at = max(self.due_at, self.maintains_at)
-        elif maintained:
+        elif result.maintained:
             self.maintenance_failures.end()
 
     @property

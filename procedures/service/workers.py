@@ -10,24 +10,22 @@ from functools import partial
 from typing import TypeVar
 
 from catalog.clock import Clock
-from catalog.errors import ConcurrentChangeError, UseError
-from catalog.jvm.java_errors import known_error
+from catalog.errors import UseError
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.optimization_properties import Triggers
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
-from catalog.state.fleet_ledger import Refusal
+from catalog.system_tables.system_table import error_text
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.budget import RunBudget
-from procedures.process.notifications import BUDGET_USED_UP, RUN_FAILED, Notification, Notifications
 from procedures.service.cluster_load import ClusterLoad
-from procedures.service.ended_run import EndedRun, RunReceiver, log_problems
-from procedures.service.execution import Engine, RunOutcome, Turn
+from procedures.service.ended_run import RunReports
+from procedures.service.execution import Engine, Turn
 from procedures.service.schedule import Schedule
-from procedures.service.service_metrics import ServiceMetrics
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_checks import TableChecks
+from procedures.service.turn_result import TurnResult, run_turn
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
@@ -58,9 +56,7 @@ class Workers:
         automations: stores the states of the tables.
         wake: called when a run has ended.
         spawn: starts a thread.
-        notifications: gets the failures of runs; they are discarded by default.
-        metrics: counts the runs; nothing is counted by default.
-        on_run: is called with each run that has ended; errors are logged by default.
+        reports: reports the runs that have ended.
     """
 
     def __init__(
@@ -68,28 +64,22 @@ class Workers:
         engine: Engine,
         clock: Clock,
         automations: Automations,
-        wake: Callable[[], None] = lambda: None,
-        spawn: Spawn = spawn_thread,
-        notifications: Notifications | None = None,
-        metrics: ServiceMetrics | None = None,
-        on_run: RunReceiver = log_problems,
+        wake: Callable[[], None],
+        spawn: Spawn,
+        reports: RunReports,
     ) -> None:
         self._automations = automations
         self._engine = engine
         self._clock = clock
         self._wake = wake
         self._spawn = spawn
-        self._notifications = notifications or Notifications()
-        self._metrics = metrics
-        self._on_run = on_run
+        self._reports = reports
         self._lock = threading.RLock()
         self._workers: dict[str, Worker] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
         self._ledger_folder: str | None = None
         self._checks = TableChecks(engine, ServiceSettings().pool)
-        self.is_silent: Callable[[], bool] = lambda: False
-        """Whether to suppress errors, because Spark has stopped."""
 
     # ---------------------------------------------------------------------------------------- what actions ask for
 
@@ -204,7 +194,7 @@ class Workers:
         for worker in running:
             answer = suspended.get(worker.location, False)
             if isinstance(answer, Exception):
-                logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, _text(answer))
+                logger.warning("%s: cannot determine whether it is suspended: %s", worker.name, error_text(answer))
             elif answer:
                 self.suspension_changed(worker.location, True)
 
@@ -253,7 +243,7 @@ class Workers:
         try:
             queue = self._engine.queue(settings.pool)
         except Exception as error:  # noqa: BLE001 - runs do not depend on it
-            logger.warning("Cannot determine whether the cluster is busy: %s", _text(error))
+            logger.warning("Cannot determine whether the cluster is busy: %s", error_text(error))
             return ClusterLoad(0, 0)
         limit = settings.max_queued_tasks
         return ClusterLoad(queue.tasks, queue.cores if limit is None else limit)
@@ -265,7 +255,7 @@ class Workers:
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
             with self._lock:
                 if self._has(worker):
-                    worker.record_failed_check(_text(error), self._clock.now(), self._interval)
+                    worker.record_failed_check(error_text(error), self._clock.now(), self._interval)
             return None
 
     def _running(self, now: int) -> int:
@@ -307,12 +297,8 @@ class Workers:
         self._wake()
 
     def _budget(self, worker: Worker) -> RunBudget:
-        def exhausted(refusal: Refusal) -> None:
-            message = f"{refusal.code}: {refusal.message}"
-            logger.warning("A budget of the fleet is used up: %s", message)
-            self._notifications.send(Notification(BUDGET_USED_UP, worker.name, self._clock.now(), message))
-
         ledger = partial(self._engine.ledger, self._ledger_folder)
+        exhausted = partial(self._reports.budget_used_up, worker.name)
         return RunBudget(ledger, worker.pools, worker.database, self._clock, exhausted)
 
     def _begins(
@@ -336,8 +322,9 @@ class Workers:
         try:
             thread = self._spawn(f"use-optimize-{run.run_id}", work)
         except Exception as error:  # noqa: BLE001 - a run without a thread would never end
-            of_strategies = 1 if schedule.strategies else 0
-            self._end_run(worker, run, turn, RunOutcome(None), [_text(error)], of_strategies=of_strategies)
+            text = error_text(error)
+            failed = TurnResult(error=text) if schedule.strategies else TurnResult(maintenance_errors=(text,))
+            self._end_run(worker, run, turn, failed)
             return True
         if thread is not None and thread.is_alive():
             with self._lock:
@@ -347,100 +334,23 @@ class Workers:
     def _work(
         self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str, turn: Turn
     ) -> None:
-        outcome, problems, conflicts = RunOutcome(None), [], 0
+        self._end_run(worker, run, turn, run_turn(self._engine, run, schedule, maintenance, pool, turn))
 
-        def attempt(step: Callable[[], _Outcome], default: _Outcome) -> _Outcome:
-            nonlocal conflicts
-            try:
-                return step()
-            except ConcurrentChangeError:
-                conflicts += 1
-            except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
-                problems.append(_text(error))
-            return default
-
-        maintained = []
-        with turn.budget.running(run) as refused:
-            if schedule.strategies and refused is None:
-                outcome = attempt(lambda: self._engine.run(run, schedule, pool, turn), outcome)
-            of_strategies = len(problems)
-            # Files age, and the log grows, even if the optimization of the table fails.
-            for name in maintenance if refused is None else ():
-                work = partial(self._engine.maintain, run, schedule, name, pool)
-                if run.stop_reason is None and attempt(work, False):
-                    maintained.append(name)
-        self._end_run(
-            worker,
-            run,
-            turn,
-            outcome,
-            problems,
-            of_strategies=of_strategies,
-            has_conflicts=bool(conflicts),
-            maintained=maintained,
-        )
-
-    def _end_run(
-        self,
-        worker: Worker,
-        run: Run,
-        turn: Turn,
-        outcome: RunOutcome,
-        problems: Sequence[str],
-        *,
-        of_strategies: int,
-        has_conflicts: bool = False,
-        maintained: Sequence[str] = (),
-    ) -> None:
-        """Announces and records the end of a run; the first ``of_strategies`` problems are those of its strategies."""
-        problem = problems[0] if problems else None
-        if problem is not None:
-            self._notifications.send(Notification(RUN_FAILED, worker.name, self._clock.now(), problem))
-        offer, refusal = None if turn.appraisal is None else turn.appraisal.offer, turn.budget.refusal
-        ended = EndedRun(
-            worker.name,
-            run.started_at,
-            self._clock.now() - run.started_at,
-            outcome.totals,
-            tuple(problems),
-            has_conflicts,
-            run.stop_reason,
-            tuple(maintained),
-            "" if refusal is None else f"{refusal.code}: {refusal.message}",
-            None if offer is None else offer.saving,
-        )
-        if self._metrics is not None:
-            self._metrics.record_run(ended.outcome, ended.totals, ended.table)
-        self._announce(ended)
+    def _end_run(self, worker: Worker, run: Run, turn: Turn, result: TurnResult) -> None:
+        """Reports and records the end of a run."""
+        self._reports.ended(worker.name, run, turn, result)
         with self._lock:
             self._threads.pop(run.run_id, None)
             if worker.ends_with_run:
                 self._leave(worker)
             else:
                 now = self._clock.now()
-                worker.end(
-                    outcome.settled,
-                    next(iter(problems[:of_strategies]), None),
-                    now,
-                    self._interval,
-                    outcome.note,
-                    is_complete=outcome.is_complete,
-                    maintained=maintained,
-                    maintenance_error=next(iter(problems[of_strategies:]), None),
-                )
+                worker.end(result, now, self._interval)
                 retry = min(self._interval, _RETRY_MILLIS)
                 worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
-                if outcome.totals.lease_held:
+                if result.outcome.totals.lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()
-
-    def _announce(self, ended: EndedRun) -> None:
-        if ended.problems and self.is_silent():
-            return
-        try:
-            self._on_run(ended)
-        except Exception as error:  # noqa: BLE001 - a closed stream must not stop the service
-            logger.warning("A receiver of the runs of %s failed: %s", ended.table, error)
 
     def _leave(self, worker: Worker) -> None:
         self._workers.pop(worker.location, None)
@@ -481,8 +391,3 @@ class Workers:
         for thread in threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in threads)
-
-
-def _text(error: Exception) -> str:
-    known = known_error(error)
-    return f"{known.code}: {known.message}"

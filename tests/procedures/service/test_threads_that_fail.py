@@ -5,6 +5,7 @@ from service_fakes import MINUTE, FakeService
 
 from procedures.process.application import application
 from procedures.service.ended_run import EndedRun
+from procedures.service.service import Service
 
 WANTED = {"use.optimization.type": "UnindexedFiles"}
 
@@ -28,10 +29,10 @@ def ended():
 
 
 @pytest.fixture
-def fake(ended):
-    made = FakeService(on_run=ended.append)
+def fake(ended, monkeypatch):
     # There is no Spark, so that the service would keep failures to itself.
-    made.service._workers.is_silent = lambda: False
+    monkeypatch.setattr(Service, "is_alive", True)
+    made = FakeService(on_run=ended.append)
     made.refused = RefusedThreads(made)
     return made
 
