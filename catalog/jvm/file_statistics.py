@@ -29,8 +29,9 @@ class FileStatistics:
     def from_footers(self, files: DataFrame) -> DataFrame:
         """Returns the files with the statistics of their footers, which lack what Delta cannot take from a footer.
 
-        Files of which Delta would take wrong bounds have none: of unsigned numbers, of dates outside of the years 1 to
-        9999, and of a column whose bounds one row group lacks, such as long texts.
+        Files of which Delta would take wrong ones have the number of their rows only: those with unsigned numbers, with
+        dates outside of the years 1 to 9999, with a column whose bounds one row group lacks, such as long texts, and
+        with arrays or maps that are empty or have nulls.
 
         Args:
             files: AddFile rows.

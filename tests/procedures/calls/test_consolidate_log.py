@@ -96,15 +96,17 @@ def test_missing_statistics_are_those_that_delta_collects(spark, new_table):
 
 
 def test_footers_suffice_for_numbers_and_strings(spark, new_table):
-    """Files without rows, and columns that a file lacks, are no reason to read."""
-    table = new_table("id BIGINT, s STRING")
+    """Files without rows, and columns that a file lacks, are no reason to read. Footers take empty maps for nulls."""
+    table = new_table("id BIGINT, s STRING, m MAP<STRING, INT>")
     with Without(spark):
-        table.append(spark.range(0, 10, 1, 1).selectExpr("id", "CAST(id AS STRING) AS s"))
-        table.append(spark.range(10, 20, 1, 1).selectExpr("id", "CAST(NULL AS STRING) AS s"))
-        table.append(spark.range(0).selectExpr("id", "CAST(id AS STRING) AS s"))
+        table.append(spark.range(0, 10, 1, 1).selectExpr("id", "CAST(id AS STRING) s", "map('a', 1) m"))
+        table.append(spark.range(10, 20, 1, 1).selectExpr("id", "CAST(NULL AS STRING) s", "map('a', 1) m"))
+        table.append(spark.range(0).selectExpr("id", "CAST(id AS STRING) s", "map('a', 1) m"))
+        table.append(spark.range(20, 30, 1, 1).selectExpr("id", "'' s", "IF(id < 22, NULL, map()) m"))
     done = consolidate(table, "file_metadata")["file_metadata"]
-    assert "of 3 files from their footers and of 0 files" in done.message, done.message
-    assert stats_of(table)[10]["nullCount"] == {"id": 0, "s": 10}
+    assert "of 3 files from their footers and of 1 file" in done.message, done.message
+    assert stats_of(table)[10]["nullCount"] == {"id": 0, "s": 10, "m": 0}
+    assert stats_of(table)[20]["nullCount"] == {"id": 0, "s": 0, "m": 2}
     table.sql("ALTER TABLE {t} ADD COLUMNS (more INT)")
     assert consolidate(table, "file_metadata")["file_metadata"].state == "skipped"
     assert [row.id for row in table.data.where("id = 12").collect()] == [12]

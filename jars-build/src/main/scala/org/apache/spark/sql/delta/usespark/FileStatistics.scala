@@ -37,7 +37,7 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
 
   /**
    * AddFile rows with the statistics of their footers, which lack what Delta cannot take from a footer. Files of which it
-   * would take wrong bounds have none.
+   * would take wrong ones have the number of their rows only.
    */
   def fromFooters(files: DataFrame): DataFrame = session.withActive {
     // It warns about each file whose footer lacks something.
@@ -48,7 +48,7 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
       .of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile])
       .map { file =>
         val path = DeltaFileOperations.absolutePath(root, file.path)
-        if (FileStatistics.hasUnsureBounds(path, conf.value.value)) FileStatistics.withoutBounds(file)
+        if (FileStatistics.isUnsure(path, conf.value.value)) FileStatistics.withRowsOnly(file)
         else file.copy(stats = FileStatistics.withoutReplaced(file.stats))
       }
       .toDF()
@@ -86,10 +86,8 @@ private object FileStatistics {
 
   private def withWideBounds(stats: String): String = node(stats).put(DeltaStatistics.TIGHT_BOUNDS, false).toString
 
-  private def withoutBounds(file: AddFile): AddFile =
-    file.copy(stats =
-      node(file.stats).without[ObjectNode](Seq(DeltaStatistics.MIN, DeltaStatistics.MAX).asJava).toString
-    )
+  private def withRowsOnly(file: AddFile): AddFile =
+    file.copy(stats = node(file.stats).retain(DeltaStatistics.NUM_RECORDS).toString)
 
   /** Without the bounds that have U+FFFD: it may stand for bytes that are not UTF-8, which have another order. */
   private def withoutReplaced(stats: String): String =
@@ -109,13 +107,17 @@ private object FileStatistics {
     }
   }
 
-  /** Whether Delta would take wrong bounds from the footer of a Parquet file. */
-  private def hasUnsureBounds(path: Path, conf: Configuration): Boolean = {
+  /** Whether Delta would take wrong statistics from the footer of a Parquet file. */
+  private def isUnsure(path: Path, conf: Configuration): Boolean = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))
     try {
+      val schema = reader.getFooter.getFileMetaData.getSchema
       val chunks = reader.getFooter.getBlocks.asScala.flatMap(_.getColumns.asScala).toSeq
-      chunks
-        .exists(chunk => isUnsigned(chunk) || hasFarDates(chunk)) || chunks.groupBy(_.getPath).values.exists(hasGaps)
+      // It takes empty arrays and maps, and nulls inside of them, for nulls of the column.
+      def hasNullElements(chunk: ColumnChunkMetaData): Boolean =
+        schema.getMaxRepetitionLevel(chunk.getPath.toArray: _*) > 0 && chunk.getStatistics.getNumNulls != 0
+      chunks.exists(chunk => isUnsigned(chunk) || hasFarDates(chunk) || hasNullElements(chunk)) ||
+      chunks.groupBy(_.getPath).values.exists(hasGaps)
     } finally reader.close()
   }
 
