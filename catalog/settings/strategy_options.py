@@ -40,7 +40,7 @@ TIER_RATIO = Setting(
     "How many times larger the files of a tier are than those of the tier below; min_files if that is smaller.",
     "4",
 )
-ISOLATE_BYTES = Setting("isolate_bytes", SIZE, "Files of this size are never merged again.", "128MB")
+ISOLATE_BYTES = Setting("isolate_bytes", SIZE, "Files of at least this size are not merged.", "128MB")
 MAX_TIME_RANGE = Setting(
     "max_time_range",
     POSITIVE_DURATION,

@@ -25,7 +25,7 @@ class TierPolicy:
         min_files: a tier with so many files is merged.
         min_bytes: a tier with so many bytes is merged too, however few files it has; None = only the number counts.
         tier_ratio: how many times larger the files of a tier are than those of the tier below.
-        isolate_bytes: files of this size are never merged again. A merged file is less than twice as large.
+        isolate_bytes: files of at least this size are not merged. A merged file is less than twice as large.
         max_time_range: milliseconds between the first and the last time at which rows of a merged file were written, at
             most; None = no limit.
     """

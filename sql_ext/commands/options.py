@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ KEY_VALUE = KeyValue()
 _PATH = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
 # A slash outside of backquotes is in no name of a table.
 _RELATIVE_PATH = re.compile(r"[^`]*/[^`]*")
-# Settings of USE that a command accepts.
+# Settings of USE that a command accepts. Those with the name of a property after it are defaults of that property.
+_OF_PROPERTIES = "spark.qbeast."
 _PREFIX = PROGRESS.name.rpartition(".")[0] + "."
 # Maximum rows of a printed table.
 ROWS_SHOWN = 1000
@@ -173,17 +175,32 @@ def _checked_conf(
     """Checks the settings of USE; Spark checks its own."""
     if not entries:
         return entries
+    from catalog.properties.names import PROPERTIES, is_inherited
     from procedures.service.service_settings import SERVICE_SETTINGS
 
-    settings = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
+    others = {setting.name: setting for setting in (*SESSION_SETTINGS, *SERVICE_SETTINGS)}
+    settings = others | {
+        f"{_OF_PROPERTIES}{key}": setting.named(f"{_OF_PROPERTIES}{key}")
+        for setting in PROPERTIES.values()
+        for key in (setting.name, *setting.aliases)
+        if is_inherited(key)
+    }
     for name, value in entries:
         if name in settings:
             _parse(settings[name], value, ctx, option)
-        elif name.startswith(_PREFIX):
+        elif name.startswith(_PREFIX) and not _is_option_of_strategies(name.removeprefix(_OF_PROPERTIES)):
             near = nearest_name(name, settings)
-            hint = f"Did you mean {near}?" if near else f"There are {', '.join(settings)}."
+            hint = f"Did you mean {near}?" if near else f"There are {', '.join(others)}, and properties of tables."
             raise click.BadParameter(f"there is no setting '{name}'. {hint}", ctx, option)
     return entries
+
+
+def _is_option_of_strategies(key: str) -> bool:
+    from catalog.properties.names import is_inherited
+
+    with suppress(ModuleNotFoundError):  # without Spark, no session starts that could read them
+        import procedures.selection  # noqa: F401 - declares the options
+    return is_inherited(key)
 
 
 def _parse(setting: Setting[object], value: str, ctx: click.Context, option: click.Parameter) -> None:

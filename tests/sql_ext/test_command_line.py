@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import py4j.java_gateway
 import pytest
 from click.testing import CliRunner
@@ -472,6 +473,8 @@ def test_no_rows_are_said():
         ("optimize", "--table=db.`t"),
         ("optimize", "--table=t", "--conf=spark.qbeast.use.progress=maybe"),
         ("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"),
+        ("service", "--conf=spark.qbeast.use.fleet.maxBytes=much"),
+        ("service", "--conf=spark.qbeast.use.retention.hours=200"),
         ("compact", "--table=t", "--min-deleted-ratio=2"),
         ("compact", "--table=t", "--primary-key=id", "--primary-key=id", "--order-by=t"),
         ("compact", "--table=t", "--primary-key=", "--order-by=t"),
@@ -535,6 +538,7 @@ def test_wrong_usage_costs_no_session(typed, monkeypatch):
         (("optimize", "--table=t", "--strategy=Unindexed"), "Did you mean UnindexedFiles?"),
         (("optimize", "--table=t", "--option=batch_byte=1"), "Did you mean batch_bytes?"),
         (("optimize", "--table=t", "--conf=spark.qbeast.use.progres=true"), "Did you mean spark.qbeast.use.progress?"),
+        (("service", "--conf=spark.qbeast.use.fleet.maxByte=1"), "Did you mean spark.qbeast.use.fleet.maxBytes?"),
         (("index", "--table=t", "--columns=a:lineal"), "Did you mean linear?"),
         (("inspect", "t", "revision"), "revisions"),
     ],
@@ -542,6 +546,22 @@ def test_wrong_usage_costs_no_session(typed, monkeypatch):
 def test_wrong_names_get_a_hint(typed, hint):
     result = run(Runner(), *typed)
     assert (result.exit_code, hint in result.stderr) == (ExitCode.USAGE, True), result.output
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "spark.qbeast.use.fleet.maxBytes=200GB",
+        "spark.qbeast.use.fleet.hours=01:00-05:00",
+        "spark.qbeast.use.index.targetFileBytes=64MB",
+        "spark.qbeast.use.compaction.deletedRatio=0.1",
+        "spark.qbeast.use.optimization.batch-bytes=1000000",
+    ],
+)
+def test_defaults_of_properties_are_settings(conf):
+    (option,) = (param for param in COMMANDS["service"].params if param.name == "conf")
+    entries = option.process_value(click.Context(COMMANDS["service"]), (conf,))
+    assert entries == (tuple(conf.split("=", 1)),)
 
 
 def test_wrong_usage_starts_no_jvm_and_is_quick(tmp_path):
