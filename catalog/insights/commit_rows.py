@@ -115,11 +115,17 @@ def parse_commits(text: str) -> list[StoredCommit] | Unreadable:
     return commits
 
 
-def merged_lines(commits: Iterable[StoredCommit]) -> MergedLines:
-    """Returns one line per table and version, with the time of the newest commit as the number of their file."""
+def merged_lines(commits: Iterable[StoredCommit], not_before: int = 0) -> MergedLines:
+    """Returns one line per table and version, with the time of the newest commit as the number of their file.
+
+    Args:
+        commits: at least one.
+        not_before: leaves out earlier commits, epoch milliseconds; the newest one stays.
+    """
     by_key = {(commit.table_id, commit.row.version): commit for commit in commits}
     ordered = sorted(by_key.values(), key=lambda commit: (commit.row.time, commit.row.version))
-    return MergedLines(ordered[-1].row.time, [commit.line for commit in ordered])
+    kept = [commit for commit in ordered if commit.row.time >= not_before] or ordered[-1:]
+    return MergedLines(kept[-1].row.time, [commit.line for commit in kept])
 
 
 def with_intervals(rows: Iterable[CommitRow]) -> list[CommitRow]:

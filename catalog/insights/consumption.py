@@ -55,12 +55,13 @@ def trim_scans(table: ManagedTable, retention: ScanRetention, now: int) -> int:
     Returns:
         The number of files that were deleted.
     """
-    folder = _folder(table, retention.rows)
+    not_before = now - retention.keep_millis
+    folder = _folder(table, retention.rows, not_before)
     folder.merge(now, MOST_FILES)
     counted = [(int(m[1]), int(m[2] or 0), n) for n in folder.current(now) if (m := RECORD_FILE.fullmatch(n))]
     rows, old = 0, []
     for finished_at, count, name in sorted(counted, reverse=True):
-        if finished_at < now - retention.keep_millis or rows >= retention.rows:
+        if finished_at < not_before or rows >= retention.rows:
             old.append(name)
         rows += count
     return folder.delete(old, now)
@@ -90,6 +91,7 @@ def _scans_of(table: ManagedTable) -> DataFrame:
     return scan_rows(table.spark, files, table.snapshot().table_id)
 
 
-def _folder(table: ManagedTable, most_rows: int) -> LineFolder[StoredScan]:
+def _folder(table: ManagedTable, most_rows: int, not_before: int = 0) -> LineFolder[StoredScan]:
     # A merged file has the newest records, so that it is not deleted as a whole if it has too many.
-    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, partial(merged_lines, most=most_rows), _ADVICE)
+    join = partial(merged_lines, most=most_rows, not_before=not_before)
+    return LineFolder(table, CONSUMPTION_FOLDER, parse_scans, join, _ADVICE)

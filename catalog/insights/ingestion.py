@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import Row
 
@@ -45,19 +46,21 @@ def record_commits(table: ManagedTable, keep_millis: int, now: int) -> int:
     Returns:
         The number of new rows.
     """
-    snapshot = table.snapshot()
+    snapshot, not_before = table.snapshot(), now - keep_millis
     newest = _newest_kept(table, snapshot.table_id)
     first = 0 if newest is None else newest.version + 1
-    rows = logged_rows(snapshot, first) if first <= snapshot.version else []
+    # Without a commit that is to be kept, the log is not read: it may be long, and would be read with every call.
+    is_idle = first > snapshot.version or 0 < snapshot.committed_at < not_before
+    rows = [] if is_idle else logged_rows(snapshot, first)
     before = [newest] if newest is not None and newest.version == first - 1 else []
-    rows = [row for row in with_intervals([*before, *rows]) if row.version >= first]
+    rows = [row for row in with_intervals([*before, *rows]) if row.version >= first and row.time >= not_before]
     if rows:
         number, lines = merged_lines([StoredCommit.of(snapshot.table_id, row) for row in rows])
         table.write_state(f"{INGESTION_FOLDER}/{number}-{uuid.uuid4().hex}.json", "\n".join(lines))
-    _folder(table).merge(now, MOST_FILES)
+    _folder(table, not_before).merge(now, MOST_FILES)
     for name in table.list_state(INGESTION_FOLDER):
         match = FILE_NAME.fullmatch(name)
-        if match is not None and int(match[1]) < now - keep_millis:
+        if match is not None and int(match[1]) < not_before:
             table.delete_state(f"{INGESTION_FOLDER}/{name}")
     return len(rows)
 
@@ -101,8 +104,8 @@ def _row(fact: Row, overlap_share: float | None) -> CommitRow:
     return CommitRow(time=time, overlap_share=overlap_share, **{name: fact[name] for name in names})
 
 
-def _folder(table: ManagedTable) -> LineFolder[StoredCommit]:
-    return LineFolder(table, INGESTION_FOLDER, parse_commits, merged_lines, _ADVICE)
+def _folder(table: ManagedTable, not_before: int = 0) -> LineFolder[StoredCommit]:
+    return LineFolder(table, INGESTION_FOLDER, parse_commits, partial(merged_lines, not_before=not_before), _ADVICE)
 
 
 def _stored(table: ManagedTable) -> list[StoredCommit]:

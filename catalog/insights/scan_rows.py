@@ -63,17 +63,19 @@ def parse_scans(text: str) -> list[StoredScan] | Unreadable:
     return scans
 
 
-def merged_lines(scans: Iterable[StoredScan], most: int | None = None) -> MergedLines:
+def merged_lines(scans: Iterable[StoredScan], most: int | None = None, not_before: int = 0) -> MergedLines:
     """Returns one line per scan, with the time of the newest query as the number of their file.
 
     Args:
         scans: at least one.
         most: so many of the newest scans, at least 1; None = all.
+        not_before: leaves out scans that finished before, epoch milliseconds; the newest one stays.
     """
     by_key = {scan.key: scan for scan in scans}
     ordered = sorted(by_key.values(), key=lambda scan: (scan.finished_at, scan.key))
     newest = ordered if most is None else ordered[-most:]
-    return MergedLines(newest[-1].finished_at, [scan.line for scan in newest])
+    kept = [scan for scan in newest if scan.finished_at >= not_before] or newest[-1:]
+    return MergedLines(kept[-1].finished_at, [scan.line for scan in kept])
 
 
 def scan_rows(spark: SparkSession, files: Sequence[str], table_id: str) -> DataFrame:

@@ -115,14 +115,24 @@ class TableVersions:
         path = F.coalesce("add.path", "remove.path", "cdc.path")
         size = F.coalesce("add.size", "remove.size", "cdc.size", F.lit(-1))
         vector = F.coalesce("add.deletionVector", "remove.deletionVector")
-        file = F.struct(path.alias("path"), size.alias("size"), vector.alias("deletionVector"))
-        places = Column(self._java.places(java_column(file)))
+        places = self.places(F.struct(path.alias("path"), size.alias("size"), vector.alias("deletionVector")))
         removed_at = F.when(F.expr("add IS NULL"), F.coalesce("remove.deletionTimestamp", F.lit(0)))
         return (
             actions.where("add IS NOT NULL OR remove IS NOT NULL OR cdc IS NOT NULL")
             .select(*columns, F.isnull("remove").alias("is_added"), removed_at.alias("removed_at"), F.inline(places))
             .withColumnsRenamed({"_1": "path", "_2": "size"})
         )
+
+    def places(self, file: Column) -> Column:
+        """Returns where a data file is, and then where its deletion vector is stored, if it is not in the log.
+
+        Args:
+            file: struct of ``path``, ``size`` and ``deletionVector``, as in the log.
+
+        Returns:
+            Array of structs: path ``_1`` and size ``_2``.
+        """
+        return Column(self._java.places(java_column(file)))
 
     def existing(self, paths: DataFrame, parallelism: int) -> DataFrame:
         """Returns the files and empty folders that exist, in the form of Delta's inventories; Spark tasks look at each.

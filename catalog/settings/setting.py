@@ -18,6 +18,7 @@ T_co = TypeVar("T_co", covariant=True)
 _SIZE_UNITS = {"": 1, "b": 1} | {
     unit: 1 << 10 * power for power, letter in enumerate("kmgt", 1) for unit in (letter, f"{letter}b")
 }
+_MOST_BYTES = 2**63 - 1
 _TIME_UNITS = {
     "ms": (1, ("ms", "msec", "millisecond", "milliseconds")),
     "s": (1_000, ("s", "sec", "secs", "second", "seconds")),
@@ -226,7 +227,10 @@ def _size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,18})\s*([a-zA-Z]*)\s*", text, re.ASCII)
     if match is None or match[2].lower() not in _SIZE_UNITS or int(match[1]) == 0:
         raise ValueError(text)
-    return int(match[1]) * _SIZE_UNITS[match[2].lower()]
+    size = int(match[1]) * _SIZE_UNITS[match[2].lower()]
+    if size > _MOST_BYTES:
+        raise ValueError(text)
+    return size
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -244,7 +248,7 @@ RATIO = ValueType("share", "a number from 0 to 1", _ratio, "DOUBLE")
 ABOVE_ZERO = ValueType("number", "a finite number above 0", _above_zero, "DOUBLE")
 AT_LEAST_ZERO = ValueType("number", "a number of at least 0", _at_least(0), "DOUBLE")
 AT_LEAST_ONE = ValueType("number", "a number of at least 1", _at_least(1), "DOUBLE")
-SIZE = ValueType("bytes", "a positive number of bytes, such as 134217728 or 128MB", _size, "BIGINT")
+SIZE = ValueType("bytes", "a positive number of bytes below 2^63, such as 134217728 or 128MB", _size, "BIGINT")
 
 
 def names_of(accepted: str) -> ValueType[tuple[str, ...]]:

@@ -65,10 +65,13 @@ def pieces(
     total, counted = np.cumsum(size), np.cumsum(count)
     # Where a piece ends that begins with the entry: of all entries at once, because there may be very many pieces.
     end = np.searchsorted(counted, counted - count + limits.files, side="right")
-    if limits.bytes is not None and crossing:
-        end = np.minimum(end, np.searchsorted(total, total - size + limits.bytes, side="left") + 1)
-    elif limits.bytes is not None:
-        end = np.minimum(end, np.searchsorted(total, total - size + limits.bytes, side="right"))
+    if limits.bytes is not None:
+        # A limit above the sum of all entries has no effect, and so large a number could overflow.
+        reached = total - size + min(limits.bytes, int(size.sum()) + 1)
+        if crossing:
+            end = np.minimum(end, np.searchsorted(total, reached, side="left") + 1)
+        else:
+            end = np.minimum(end, np.searchsorted(total, reached, side="right"))
     if within is not None:
         ends = np.append(np.flatnonzero(np.diff(within)) + 1, len(within))
         end = np.minimum(end, ends[np.searchsorted(ends, position, side="right")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from procedures.groups.read_costs import (
     fraction_of,
     read_mix,
 )
-from procedures.groups.recorded_reads import RecordedReads
+
+if TYPE_CHECKING:
+    from procedures.groups.recorded_reads import RecordedReads
 
 # The larger, the more the most expensive read counts.
 _POWER = 8

@@ -189,7 +189,7 @@ class _Reading:
                 if result.kind == "Alias" and result.attribute_id is not None
             )
         outputs = tuple(Output(result.name, self._output_of(result)) for result in results)
-        if all(isinstance(output.what, int) for output in outputs):
+        if all(_is_key_or_constant(output.what) for output in outputs):
             raise not_supported("A query without an aggregate", _FORM)
         return AggregateQuery(
             plan, node.children[0], self.keys, tuple(self.inputs), outputs, tuple(self.having), key_attributes
@@ -294,6 +294,10 @@ class _Reading:
 
 class _WithoutIntervalError(Exception):
     """An expression has no interval; the text says why."""
+
+
+def _is_key_or_constant(what: int | Function | Quantile | NoInterval) -> bool:
+    return isinstance(what, int) or (isinstance(what, Function) and not what.terms)
 
 
 def _is_number(expression: ExpressionTree) -> bool:

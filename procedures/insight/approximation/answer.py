@@ -123,7 +123,7 @@ class Answer:
         names = ", ".join(name for name, _ in estimation.without_interval)
         if names and self.request.on_miss == ERROR:
             raise ToleranceNotMetError.no_interval(names, estimation.without_interval[0][1].why)
-        if (names and self.request.on_miss == EXACT) or not (estimation.functions or estimation.quantiles):
+        if (names and self.request.on_miss == EXACT) or not estimation.terms:
             return (
                 self._exact_rows(f"{names} has no interval from a sample")
                 if self._may_be_exact

@@ -127,7 +127,8 @@ def sample_sums(rows: DataFrame, keys: int, terms: Sequence[Term], quantiles: Se
         raise TooComplexError.of("query", f"at most {MOST_GROUPS:,} groups")
     columns = [[row[keys + 1 + number] for row in groups] for number in range(len(asked))]
     numbers = [_floats(column) for column in columns[: len(asked) - len(quantiles)]]
-    sums, least, most = numbers[1 : 1 + len(terms)], numbers[1 + len(terms) :][: len(inputs)], numbers[-len(inputs) :]
+    sums, ends = numbers[1 : 1 + len(terms)], numbers[1 + len(terms) :]
+    least, most = ends[: len(inputs)], ends[len(inputs) :]
     return SampleSums(
         [tuple(row[:keys]) for row in groups],
         hashes,

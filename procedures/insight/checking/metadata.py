@@ -285,16 +285,22 @@ def _number(key: str) -> int | None:
 
 
 def missing_files(table: ManagedTable, snapshot: TableSnapshot) -> DataFrame:
-    """Returns the files of the log that do not exist below the table; lists the folder once, in parallel.
+    """Returns the files of the log that do not exist below the table, and those whose deletion vectors do not.
 
-    Files outside the folder, as in a shallow clone, are not checked.
+    Lists the folder once, in parallel. Files outside the folder, as in a shallow clone, are not checked.
     """
     listed = table.handle.list_files(table.spark).select(one_spelling(F.col("path")).alias("full"))
     root = one_spelling(F.lit(table.root.rstrip("/") + "/"))
-    files = snapshot.files.select(
-        "path", F.col("revision").alias("revision_id"), full_path(F.col("path"), table.root).alias("full")
-    ).where(F.col("full").startswith(root))
+    places = table.handle.versions(snapshot.spark).places(F.struct("path", "size", "deletionVector"))
+    vector = F.when(F.isnotnull("deletionVector"), one_spelling(F.try_element_at(places, F.lit(2))["_1"]))
+    rows = snapshot.reader.rows_of(snapshot.log_files.withColumn("vector", vector), "vector")
+    names = [(full_path(F.col("path"), table.root), "file"), (F.col("vector"), "deletion vector")]
+    named = F.array(*[F.struct(full.alias("full"), F.lit(kind).alias("kind")) for full, kind in names])
+    files = rows.select("path", F.col("revision").alias("revision_id"), F.inline(named)).where(
+        F.col("full").startswith(root)
+    )
+    message = F.concat(F.lit("the log names a "), "kind", F.lit(" that does not exist"))
     return rows_of(
         files.join(listed, "full", "left_anti"),
-        [(F.lit(True), problem("FILE_MISSING", ERROR, F.lit("the log names a file that does not exist")))],
+        [(F.lit(True), problem("FILE_MISSING", ERROR, message))],
     )

@@ -22,12 +22,13 @@ NOTHING_TO_DO = "Nothing to do: no step would lower what reads cost."
 _WORTHWHILE = 0.3
 _SMALLEST_TARGET = 8 * 1024 * 1024
 # These lay out all files again; measured index columns come before them, and their rewrite includes the rest.
-_OF_THE_LAYOUT = frozenset({Remedy.OPTIMIZE, Remedy.REWRITE, Remedy.MERGE, Remedy.SMALLER_FILES})
+_OF_THE_LAYOUT = frozenset({Remedy.OPTIMIZE, Remedy.SPLIT, Remedy.REWRITE, Remedy.MERGE, Remedy.SMALLER_FILES})
 # Without these lost points, a default optimization finds nothing in indexed files that it could improve.
-_FOR_OPTIMIZE = frozenset({"unindexed_share", "fragmentation", "small_files", "overfull_cubes"})
+_FOR_OPTIMIZE = frozenset({"unindexed_share", "fragmentation", "small_files"})
 _REASONS: Mapping[Remedy, str] = {
     Remedy.FAILURES: "Groups of optimizations have failed within a week.",
     Remedy.OPTIMIZE: "Files are not indexed yet, or lie in more pieces than reads need.",
+    Remedy.SPLIT: "Cubes hold so many rows that samples read more than they need.",
     Remedy.REWRITE: "Reads cost more than those of a fresh index.",
     Remedy.MERGE: "Reads open more files than the rows need.",
     Remedy.DELETES: "Reads load rows that are deleted.",
@@ -93,13 +94,21 @@ def advice_on(facts: HealthFacts, parts: Sequence[Part], part: Part) -> Advice |
         parts: all of them.
         part: one that loses points.
     """
-    if part.advice.remedy is Remedy.OPTIMIZE and not any(other.lost and other.name in _FOR_OPTIMIZE for other in parts):
+    if part.advice.remedy is Remedy.SPLIT and not facts.can_split_cubes:
+        return None
+    if part.advice.remedy is Remedy.OPTIMIZE and not any(_is_for_optimize(facts, other) for other in parts):
         # Of a few small files, the costs of a fresh index are too rough an estimate to rewrite them for.
         is_worthwhile = facts.newest is not None and (part.cost_bytes or 0) >= OPEN_COST
         return _rewrite_of_newest(facts, facts.newest) if is_worthwhile and facts.newest else None
     if part.advice.remedy is Remedy.MERGE and facts.clustering:
         return Advice(Remedy.MERGE, f"OPTIMIZE {facts.name}")
     return part.advice
+
+
+def _is_for_optimize(facts: HealthFacts, part: Part) -> bool:
+    """Whether a part loses points that a default optimization gains: it merges nothing if reads cost little."""
+    is_for = bool(part.lost) and part.name in _FOR_OPTIMIZE
+    return is_for and (part.name != "fragmentation" or facts.has_costly_reads)
 
 
 def _of_parts(facts: HealthFacts, parts: Sequence[Part]) -> Iterator[AdviceStep]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from catalog.files.arrays import UNKNOWN, Flags, Integers
 from catalog.files.file_table import FileTable
+from catalog.settings.strategy_options import DEFAULT_BYTES_PER_ITER
 from otree.overfull import is_overfull
 from otree.revision import Revision
+from procedures.groups.judge import Judge
+from procedures.groups.overfull_cubes import overfull_cube
+from procedures.groups.read_costs import Regions
 from procedures.insight.health.reads import BOX_1, JOIN_1, OPEN_COST, SAMPLE_1, SAMPLE_10, ReadCost, read_costs
 from procedures.insight.health.remedy import Advice, Remedy, sql_text
 from procedures.insight.health.score import Part
@@ -28,6 +33,7 @@ class HealthFacts:
         cube_rows: rows of each cube of the newest revision; empty without one.
         has_index_columns: whether the table's properties name index columns.
         target_bytes: bytes of a file of a fresh layout.
+        target_read_cost: what reads may cost in proportion to a fresh layout before files are merged.
         commits: number of commits after the last checkpoint.
         commit_bytes: bytes of these commits, which each load of the version reads.
         failures: number of groups that failed within a week.
@@ -43,12 +49,27 @@ class HealthFacts:
     cube_rows: Integers
     has_index_columns: bool
     target_bytes: int
+    target_read_cost: float
     commits: int
     commit_bytes: int
     failures: int
     clustering: tuple[str, ...] = ()
     fractions: tuple[float, ...] = ()
     is_outdated: bool = False
+
+    @cached_property
+    def has_costly_reads(self) -> bool:
+        """Whether reads of the newest revision cost more than the target, below which no files are merged."""
+        files = self.files.where(self.files.revision == (self.newest.revision_id if self.newest else UNKNOWN))
+        if not files.size.sum():
+            return False
+        return Judge(Regions.of(files), self.target_bytes, fractions=self.fractions).cost > self.target_read_cost
+
+    @cached_property
+    def can_split_cubes(self) -> bool:
+        """Whether there is an overfull cube that a rewrite is expected to relieve."""
+        cube = overfull_cube(self.files, self.newest, DEFAULT_BYTES_PER_ITER) if self.newest else None
+        return cube is not None and cube.is_relieved
 
     def advice(self, remedy: Remedy) -> Advice:
         """Returns a remedy with its statement for the table.
@@ -64,6 +85,7 @@ _STATEMENTS = {
     Remedy.FAILURES: "SELECT * FROM {name}.optimizations WHERE state = 'failed'",
     Remedy.CLUSTERING: "ALTER TABLE {name} CLUSTER BY NONE",
     Remedy.OPTIMIZE: "CALL use.optimize({literal})",
+    Remedy.SPLIT: "CALL use.optimize({literal}, strategy => 'LeveledCompaction')",
     Remedy.REWRITE: "CALL use.optimize({literal}, revision_rewrite => true)",
     Remedy.MERGE: "CALL use.optimize({literal}, strategy => 'SizeTieredClustering')",
     Remedy.STATISTICS: "CALL use.consolidate_log({literal}, modes => array('file_metadata'))",
@@ -121,7 +143,8 @@ def _index_parts(facts: HealthFacts) -> list[Part]:
         if name in costs
     ]
     overfull = sum(is_overfull(rows, newest.desired_cube_size) for rows in facts.cube_rows.tolist())
-    return [*parts, Part("overfull_cubes", overfull / max(len(facts.cube_rows), 1), None, optimize)]
+    split = facts.advice(Remedy.SPLIT)
+    return [*parts, Part("overfull_cubes", overfull / max(len(facts.cube_rows), 1), None, split)]
 
 
 def _without_index(facts: HealthFacts) -> list[Part]:

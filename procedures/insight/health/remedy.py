@@ -17,6 +17,8 @@ class Remedy(str, Enum):
     """Declares index columns that were measured, and indexes the files."""
     OPTIMIZE = "OPTIMIZE"
     """Indexes unindexed files, and merges and divides indexed ones."""
+    SPLIT = "SPLIT"
+    """Splits cubes of more rows than samples need."""
     REWRITE = "REWRITE"
     """Writes indexed files again, because no cheaper step lowers the cost of reads."""
     SMALLER_FILES = "SMALLER_FILES"

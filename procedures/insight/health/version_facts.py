@@ -9,6 +9,7 @@ from catalog.clock import Clock
 from catalog.files.file_table import FileTable
 from catalog.history.recent_events import recent_failures
 from catalog.properties.index_properties import IndexConfiguration, is_outdated
+from catalog.properties.optimization_properties import TARGET_READ_COST
 from catalog.properties.target_file_size import TARGET_FILE_BYTES
 from catalog.state.state_files import StateFolder
 from otree.revision import Revision
@@ -98,6 +99,7 @@ def facts_of(
         cube_rows=files.rows_of_cubes(newest),
         has_index_columns=index is not None,
         target_bytes=TARGET_FILE_BYTES.value(version.settings),
+        target_read_cost=TARGET_READ_COST.value(version.settings),
         commits=commits,
         # A version that was loaded before its checkpoint was written still names the commits.
         commit_bytes=commit_bytes if commits else 0,

@@ -210,11 +210,19 @@ def test_types_that_are_not_numbers(spark, table):
     assert exact == {"i": (True, False), "d": (True, False), **dict.fromkeys("rpfc", (False, False))}
 
 
+def test_a_constant_beside_an_aggregate_without_interval(spark, table):
+    """No sum is needed, so that no sample is read."""
+    query = f"SELECT city, 1 AS one, max(city) AS most FROM {table.name} GROUP BY city"
+    (row,) = approximate(spark, query, on_miss="estimate")
+    assert (row.aggregate, row.reason, row.bytes_read) == ("most", "NO_INTERVAL", 0)
+
+
 @pytest.mark.parametrize(
     ("query", "part"),
     [
         ("SELECT id FROM {t}", "A query without an aggregate"),
         ("SELECT city FROM {t} GROUP BY city", "A query without an aggregate"),
+        ("SELECT city, 1 + 2 FROM {t} GROUP BY city", "A query without an aggregate"),
         ("SELECT count(*) OVER () FROM {t}", "Window"),
         ("SELECT avg(id) FROM {t} LIMIT 1", "LIMIT"),
         ("SELECT city, count(*) FROM {t} GROUP BY ROLLUP(city)", "ROLLUP"),

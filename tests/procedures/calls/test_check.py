@@ -241,6 +241,23 @@ def test_a_missing_file_is_found_and_not_untagged(table):
     assert table.version == version
 
 
+def test_a_missing_deletion_vector_is_found(spark, new_table):
+    """Every query of its file fails, and a vector that several files share is named for each of them."""
+    table = new_table("id BIGINT", properties={"delta.enableDeletionVectors": "true"})
+    for first in (0, 10):
+        table.append(spark.range(first, first + 10, 1, 1))
+    table.sql("DELETE FROM {t} WHERE id IN (3, 13)")
+    assert [row.check for row in check(table)] == ["SUMMARY"]
+    (gone,) = table.path.rglob("deletion_vector_*.bin")
+    gone.unlink()
+    *problems, summary = check(table)
+    assert sorted(problem.path for problem in problems) == sorted(file.path for file in table.files)
+    assert {(problem.check, problem.message) for problem in problems} == {
+        ("FILE_MISSING", "the log names a deletion vector that does not exist")
+    }
+    assert summary.severity == "error"
+
+
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 6, 7, 11, 12])
 def test_the_pattern_of_cube_ids_is_that_of_the_parser(dimensions):
     import re

@@ -25,7 +25,7 @@ def _by_loop(sizes, counts, most_bytes, most_files, crossing, labels):
 
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 2)), max_size=20),
-    st.one_of(st.none(), st.integers(1, 30)),
+    st.one_of(st.none(), st.integers(1, 30), st.sampled_from([2**63 - 1])),
     st.integers(1, 12),
     st.booleans(),
 )
@@ -49,6 +49,7 @@ def test_pieces_are_those_of_a_loop(entries, most_bytes, most_files, crossing):
         ([5, 4, 5, 1], 10, 3),
         ([0, 0, 0], 1, 3),
         ([5, 5, 5], 10**12, 3),
+        ([5, 5, 0], 2**63 - 1, 3),
         ([0] * (MAX_FILES_PER_GROUP + 5), 1, MAX_FILES_PER_GROUP),
     ],
 )

@@ -16,11 +16,13 @@ from catalog.files.arrays import UNKNOWN
 from catalog.files.file_table import FileTable
 from otree.cube import CubeId
 from otree.weight import MIN_WEIGHT
+from procedures.groups.group import Relayout
 from procedures.groups.read_costs import bands_of
 from procedures.insight.health.adviser import MeasuredIndex, steps_of
 from procedures.insight.health.health_parts import HealthFacts, parts_of
 from procedures.insight.health.remedy import Remedy
 from procedures.insight.health.score import SCALES, score_of
+from procedures.selection.leveled_compaction import _first
 
 ROW_BYTES = 100
 TARGET_ROWS = 10_000
@@ -92,6 +94,7 @@ def _facts_of(table, **changes):
         cube_rows=files.rows_of_cubes(NEWEST),
         has_index_columns=True,
         target_bytes=TARGET_BYTES,
+        target_read_cost=1.25,
         commits=3,
         commit_bytes=3_000,
         failures=0,
@@ -363,6 +366,27 @@ def test_the_newest_revision_is_rewritten_only_for_what_it_costs(fresh):
     (step,) = _steps(_facts(large))
     assert step.statement == f"CALL use.optimize('db.t', revision_id => {NEWEST.revision_id}, revision_rewrite => true)"
     assert step.saved_bytes > 4 * 1024 * 1024
+
+
+def test_a_default_optimization_is_advised_only_if_it_would_merge():
+    """Three writes are each laid out evenly over the same cubes: reads cost 1.11 times a fresh layout."""
+    rows = [{**row, "path": f"w{n}-{row['path']}", "write_id": f"w{n}"} for n in range(3) for row in _fresh(400)]
+    facts = _facts(rows, cube_rows=np.zeros(0, np.int64))
+    _, parts, sick = _judged(facts)
+    assert (sick, _steps(facts)) == ({"fragmentation"}, ())
+    (step,) = _steps(replace(facts, target_read_cost=1.1))
+    assert step.statement == parts["fragmentation"].advice.statement == "CALL use.optimize('db.t')"
+
+
+def test_overfull_cubes_advise_the_strategy_that_splits_them(fresh):
+    """A default optimization does not look at them; of one write, no rewrite would split them."""
+    rows = [{**row, "path": f"w{n}-{row['path']}", "write_id": f"w{n}"} for n in range(3) for row in fresh]
+    statement = "CALL use.optimize('db.t', strategy => 'LeveledCompaction')"
+    assert statement in [step.statement for step in _steps(_facts(rows))]
+    assert isinstance(next(_first(_facts(rows).files, NEWEST, 10**9)), Relayout)
+    one_write = _facts([{**row, "write_id": "w0"} for row in rows])
+    assert _judged(one_write)[2] == {"overfull_cubes"}
+    assert _steps(one_write) == ()
 
 
 def test_smaller_files_until_they_cost_more_to_open():

@@ -49,6 +49,44 @@ def test_one_write_alone_is_passed_over_visibly():
     assert "cube root" in found.note
 
 
+def _of_writes(writes):
+    """A file per write: its cube, and its rows, each of which is a byte."""
+    return file_table(
+        len(writes),
+        path=[f"f{number:03d}" for number in range(len(writes))],
+        size=[rows for _, rows in writes],
+        write_id=[f"w{number:03d}" for number in range(len(writes))],
+        revision=[3] * len(writes),
+        blocks=[[{"cubeId": cube, "minWeight": 0, "maxWeight": 9, "elementCount": rows}] for cube, rows in writes],
+    )
+
+
+def test_small_appends_do_not_rewrite_a_large_cube_again_and_again():
+    """All rows of the cube have one value, so that it stays overfull, and no group takes its largest write."""
+    writes, rewritten, appends = [20_000, 5_000], 0, 60
+    for _ in range(appends):
+        writes.append(100)
+        while True:
+            found = overfull_group(_of_writes([("A", rows) for rows in writes]), REVISION, "S", 1_000)
+            if not isinstance(found, Relayout):
+                break
+            taken = {int(file.path[1:]) for file in found.files}
+            rewritten += found.bytes
+            writes = [rows for number, rows in enumerate(writes) if number not in taken] + [found.bytes]
+    assert sum(writes) == 25_000 + appends * 100
+    # If the largest write of a group did not count, each append would rewrite 5,000 rows and more.
+    assert 0 < rewritten <= 4 * appends * 100
+
+
+def test_a_cube_that_stays_overfull_does_not_keep_others_from_being_split():
+    """The root comes first, but its group would be one small append and a write that is much larger."""
+    root, other = [("", 20_000), ("", 9_000), ("", 100)], [("A", 1_500), ("A", 1_400)]
+    assert isinstance(overfull_group(_of_writes(root), REVISION, "S", 1_000), SkippedGroup)
+    found = overfull_group(_of_writes([*root, *other]), REVISION, "S", 2_000)
+    assert isinstance(found, Relayout)
+    assert found.reason == "OVERFULL_CUBE_A"
+
+
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.integers(1, 1000))
 def test_a_rewrite_of_all_files_ends_it(writes, desired):
     total = sum(writes)
