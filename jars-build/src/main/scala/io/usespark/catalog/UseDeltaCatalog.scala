@@ -47,12 +47,14 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   override def loadTable(identifier: Identifier, version: String): Table = {
     refuseTimeTravel(identifier)
-    ReclaimedVersions.refused(version.toLongOption, super.loadTable(identifier))(super.loadTable(identifier, version))
+    ReclaimedVersions.refused(name(), version.toLongOption, super.loadTable(identifier))(
+      super.loadTable(identifier, version)
+    )
   }
 
   override def loadTable(identifier: Identifier, timestamp: Long): Table = {
     refuseTimeTravel(identifier)
-    ReclaimedVersions.refused(None, super.loadTable(identifier))(super.loadTable(identifier, timestamp))
+    ReclaimedVersions.refused(name(), None, super.loadTable(identifier))(super.loadTable(identifier, timestamp))
   }
 
   private def refuseTimeTravel(identifier: Identifier): Unit =
