@@ -1,5 +1,6 @@
 package io.usespark
 
+import java.util.Locale
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
@@ -71,7 +72,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         val table = Identifiers.quoted(name() +: owner.toSeq)
         TablePaths.checked(table)(loadOwner(Identifier.of(owner.init, owner.last))).collect {
           case delta: DeltaTableV2 if delta.tableExists =>
-            VirtualTable.of(table, identifier.name().toLowerCase, schema)
+            VirtualTable.of(table, identifier.name().toLowerCase(Locale.ROOT), schema)
         }
       }
     }
@@ -324,7 +325,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         provider = Some("delta"),
         partitionColumnNames = table.partitionColumns,
         properties = NewTable.withoutWordsOfCatalog(table.ownProperties) ++
-          options.filter(_._1.toLowerCase.startsWith("delta.")) ++ added.asScala,
+          options.filter(_._1.toLowerCase(Locale.ROOT).startsWith("delta.")) ++ added.asScala,
         comment = Option(table.properties.get(TableCatalog.PROP_COMMENT))
       ),
       None,
