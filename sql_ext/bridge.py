@@ -196,7 +196,7 @@ def _check_virtual_table(spark: SparkSession, request: CheckVirtualTable) -> Non
 
 @_answers(CheckVersion)
 def _check_version(spark: SparkSession, request: CheckVersion) -> None:
-    table = ManagedTable.find(spark, request.location)
+    table = ManagedTable.find(spark, request.table)
     check_not_reclaimed(table, None if request.version < 0 else request.version)
 
 

@@ -110,12 +110,12 @@ class CheckVersion(Arguments):
     """Refuse time travel to a version that was reclaimed.
 
     Attributes:
-        location: root of the table.
+        table: name of the table.
         version: the version; -1 for a time before the log begins.
     """
 
     operation: ClassVar[str] = "check_version"
-    location: Text
+    table: Text
     version: Integer
 
 

@@ -204,6 +204,16 @@ def analyzed_plan(data: DataFrame) -> PlanTree:
     return PlanTree(java_class(spark, f"{_CATALYST}.optimizer.ComputeCurrentTime").apply(plan))
 
 
+def private_rows(data: DataFrame) -> DataFrame:
+    """Returns the rows as a plan that equals no other one.
+
+    Spark takes what is cached of a plan for all equal queries of the application: also for those of other users,
+    and for those that would read later versions of the tables.
+    """
+    batch = java_class(data.sparkSession, "org.apache.spark.sql.delta.usespark.IndexedWrite").batch
+    return data_frame(batch(java_data(data)), data.sparkSession)
+
+
 def plan_with_names(data: DataFrame, attributes: Mapping[str, ExpressionTree]) -> PlanTree:
     """Returns a plan whose columns are known by other ids.
 

@@ -18,6 +18,7 @@ from catalog.columns.column_names import find_column, find_stored, quoted_name
 from catalog.errors import AmbiguousColumnError, IndexConfigurationError
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
+from catalog.jvm.query_trees import private_rows
 from catalog.jvm.session import described_jobs, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.snapshot import TableSnapshot
@@ -202,9 +203,8 @@ def _placed_again(
 def _write_measured(write: _Write) -> None:
     """Measures the rows, and writes them in files of the target size."""
     rows = _with_index_fields(write, write.handle.rows_in(write.session))
-    level = rows.storageLevel
-    persists = not write.repeatable and not level.useMemory and not level.useDisk
-    rows = rows.persist() if persists else rows
+    if not write.repeatable:
+        rows = private_rows(rows).persist()
     try:
         placed = _with_index_columns(write, rows)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
@@ -227,7 +227,7 @@ def _write_measured(write: _Write) -> None:
         before = CurrentTree.of(revision.dimensions, target.remaining)
         _tag(write, revision.revision_id, written, target.tree, before)
     finally:
-        if persists:
+        if not write.repeatable:
             rows.unpersist()
 
 

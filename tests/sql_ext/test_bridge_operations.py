@@ -25,7 +25,7 @@ VALUES = {
     "system_table": {"kind": "metastore_summary", "columns": "a,b"},
     "check_table": {"table": "t"},
     "check_virtual_table": {"table": "t", "name": "cubez"},
-    "check_version": {"location": "file:/t", "version": 3},
+    "check_version": {"table": "default.t", "version": 3},
     "plan_sample": {"configuration": "{}", "lower": 0.0, "upper": 1, "settings": "{}"},
     "plan_read": {"configuration": "{}", "conditions": "[]", "settings": "{}"},
     "key_limits": {"settings": '{"spark.qbeast.use.joins.keys": "7"}'},

@@ -48,6 +48,13 @@ def test_session_and_job_group_come_along(spark, threads, told):
     assert all(s["jvm"].startswith("use-python-") for s in told)
 
 
+def test_a_thread_does_not_keep_the_session_of_its_creator(spark, threads):
+    spark._jsparkSession.setActiveSession(spark._jsparkSession)
+    task = threads.hasSession()
+    spark._jvm.org.apache.spark.sql.usespark.CallbackThread(task, "for tests").start()
+    assert not task.get()
+
+
 def test_threads_are_used_again(spark, threads, told):
     for _ in range(20):
         threads.sql(spark._jsparkSession, "CALL use.seen()")

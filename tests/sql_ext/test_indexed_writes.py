@@ -3,7 +3,9 @@
 import threading
 from functools import partial
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from placement import check_placement
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -58,12 +60,12 @@ def elsewhere(act):
     thread.join()
 
 
-def race_once(monkeypatch, act):
-    """Acts as another writer before the next write tags its files."""
+def race_once(monkeypatch, act, before=Step.TAG):
+    """Acts as another writer before a step of the next write, by default before it tags its files."""
     waiting = [act]
 
     def race(step):
-        if step is Step.TAG and waiting:
+        if step is before and waiting:
             elsewhere(waiting.pop())
 
     monkeypatch.setattr(bridge, "write_indexed", partial(write_indexed, observe=race))
@@ -459,6 +461,28 @@ def test_an_error_after_the_commit_does_not_fail_the_write(spark, by_path, monke
     qbeast(numbers(spark, 10)).save(path)
     qbeast(numbers(spark, 10, start=10), "append").save(path)
     indexed(table, numbers(spark, 20))
+
+
+def test_rows_that_a_write_caches_serve_no_other_query(spark, by_path, tmp_path, monkeypatch):
+    """Spark takes cached rows for any equal query, also in other sessions and for later versions."""
+    source, other = str(tmp_path / "source"), spark.newSession()
+    row = pa.table({"y": pa.array([1], pa.int32())})
+    write_deltalake(source, row)
+    query = f"SELECT y, count(*) AS n FROM delta.`{source}` GROUP BY y"
+    found = []
+
+    def read():
+        write_deltalake(source, row, mode="append")
+        found.append(other.sql(query).cache())
+        found.append(found[0].agg(F.sum("n")).first()[0])
+
+    race_once(monkeypatch, read, Step.PLACE)
+    qbeast(spark.sql(query), columns="y").save(by_path[1])
+    kept, rows = found
+    assert rows == 2
+    assert kept.storageLevel.useMemory
+    kept.unpersist()
+    assert [row.n for row in by_path[0].data.collect()] == [1]
 
 
 def test_an_idempotent_append_keeps_its_number(spark, by_path, monkeypatch, set_conf):

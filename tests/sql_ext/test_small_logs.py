@@ -1,5 +1,7 @@
 """Delta keeps the files of a small log in few partitions, so that planning a query takes few tasks."""
 
+from pathlib import Path
+
 import pytest
 from spark_jobs import jobs_started
 
@@ -71,3 +73,16 @@ def _tasks_from(spark, job):
     found = context.statusStore().jobsList(None)
     jobs = [found.apply(i) for i in range(found.size())]
     return sum(each.numTasks() for each in jobs if each.jobId() >= job)
+
+
+def test_artifacts_of_a_session_are_not_copied_for_it(spark, tmp_path):
+    session = spark.newSession()
+    session.conf.unset(KEY)
+    session.range(20).write.format("delta").save(str(tmp_path / "t"))
+    (tmp_path / "notes.txt").write_text("notes")
+    session._jsparkSession.addArtifact(str(tmp_path / "notes.txt"), "Notes.class")
+    folders = Path(session._jsparkSession.artifactManager().artifactPath().toString()).parent
+    before = set(folders.iterdir())
+    assert session.read.format("delta").load(str(tmp_path / "t")).where("id < 5").count() == 5
+    assert _partitions(spark, tmp_path / "t") == 1
+    assert set(folders.iterdir()) == before

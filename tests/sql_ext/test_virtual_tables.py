@@ -289,3 +289,15 @@ def test_a_column_named_like_a_virtual_table(spark, new_table):
     )
     name = table.name.removeprefix("default.")
     assert spark.sql(f"SELECT {name}.optimizations.version v FROM {table.name}").collect()[0].v == 3
+
+
+def test_names_are_those_of_no_language(spark, new_table):
+    """In Turkish, the small letter of I is ı."""
+    name, locale = new_table("id BIGINT").name, spark._jvm.java.util.Locale
+    before = locale.getDefault()
+    locale.setDefault(locale("tr"))
+    try:
+        assert spark.sql(f"SELECT * FROM {name}.OPTIMIZATIONS").count() == 0
+        assert spark.sql(f"SELECT * FROM use_catalog.spark_catalog.{name}.OPTIMIZATIONS").count() == 0
+    finally:
+        locale.setDefault(before)

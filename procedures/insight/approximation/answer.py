@@ -13,7 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import ToleranceNotMetError
-from catalog.jvm.query_trees import analyzed_plan
+from catalog.jvm.query_trees import analyzed_plan, private_rows
 from catalog.jvm.read_report import bytes_to_read
 from catalog.jvm.session import described_jobs
 from catalog.pruning.read_planning import sample_facts
@@ -215,7 +215,7 @@ class Answer:
     ) -> tuple[Sequence[tuple[str | None, ...]], list[Estimates]]:
         """Reads the weights up to a fraction that no earlier step has read, and estimates from all."""
         with described_jobs(self._spark, f"USE approximate: reading {share_text(upper, 2)} of {self.source.table}"):
-            part = part.persist(StorageLevel.MEMORY_AND_DISK)
+            part = private_rows(part).persist(StorageLevel.MEMORY_AND_DISK)
             # In the session of the newest part: it is the largest one, and the session fits its size.
             rows = part
             for other in self._parts:

@@ -197,6 +197,27 @@ def test_a_large_look_has_the_settings_of_the_user(spark, table, set_conf, monke
 
 
 @pytest.mark.slow
+def test_the_rows_of_a_look_serve_no_other_session(spark, table, monkeypatch):
+    """Functions of the session are the same in the plans of all sessions."""
+    other, sums, found = spark.newSession(), answer.sample_sums, []
+    spark.sql("CREATE DATABASE other_of_tests")
+    other.sql("USE other_of_tests")
+    query = f"SELECT count(*) c FROM {table.name} WHERE current_schema() = 'default'"
+
+    def observed(rows, *arguments):
+        made = sums(rows, *arguments)
+        found.append(made.rows.sum())
+        if len(found) == 1:
+            approximate(other, query, on_miss="estimate", max_fraction=0.01)
+        return made
+
+    monkeypatch.setattr(answer, "sample_sums", observed)
+    approximate(spark, query, on_miss="estimate", max_fraction=0.01)
+    spark.sql("DROP DATABASE other_of_tests")
+    assert (found[0] > 0, found[1]) == (True, 0)
+
+
+@pytest.mark.slow
 def test_types_that_are_not_numbers(spark, table):
     query = (
         "SELECT avg(make_dt_interval(0, 0, 0, id)) i, CAST(avg(n) / 9 AS DECIMAL(9,0)) r, max(DATE'2020-01-01') d, "

@@ -37,6 +37,14 @@ def at(table, version):
     return checksum(table.spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {version}"))
 
 
+def test_time_travel_by_name_needs_no_access_by_path(spark, new_table):
+    table, session = new_table("id BIGINT"), spark.newSession()
+    session.conf.set("spark.sql.runSQLOnFiles", "false")
+    assert session.sql(f"SELECT * FROM {table.name} VERSION AS OF 0").count() == 0
+    with pytest.raises(AnalysisException, match="Cannot time travel"):
+        session.sql(f"SELECT * FROM {table.name} VERSION AS OF 9")
+
+
 def steps(rows):
     return {row.step: row for row in rows}
 

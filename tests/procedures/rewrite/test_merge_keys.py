@@ -223,6 +223,20 @@ def test_sources_that_may_change_restrict_nothing(by_key, set_conf, name):
 
 
 @pytest.mark.slow
+def test_keys_are_not_those_of_another_call_of_a_function(spark, new_table):
+    """Each call returns an id of another file. Delta stores a source that calls it, and no condition."""
+    table = new_table("id BIGINT, s STRING", properties=NO_VECTORS)
+    ids = spark.range(1000).selectExpr("id", "'a' AS s").repartitionByRange(10, "id")
+    ids.write.format("delta").mode("append").saveAsTable(table.name)
+    spark.udf.registerJavaFunction("changing", "io.usespark.testing.ChangingNumber", "bigint")
+    table.sql(merge("(SELECT changing(id) AS id FROM VALUES (950L) AS v(id))", clauses=SAME))
+    assert metrics_of(table)["numTargetRowsUpdated"] == "1"
+    assert note(table)["files_with_keys"] == 1
+    table.sql(merge("(SELECT id FROM VALUES (950L) AS v(id))", "t.id = changing(s.id)", SAME))
+    assert "files_with_keys" not in note(table)
+
+
+@pytest.mark.slow
 def test_random_merges(spark, tmp_path):
     """A sample of ``make fuzz-joins ARGS=--merges``."""
     tally = MergeTally()

@@ -15,7 +15,7 @@ public final class Operation {
   public static final Operation SYSTEM_TABLE = new Operation("system_table", "kind", "columns");
   public static final Operation CHECK_TABLE = new Operation("check_table", "table");
   public static final Operation CHECK_VIRTUAL_TABLE = new Operation("check_virtual_table", "table", "name");
-  public static final Operation CHECK_VERSION = new Operation("check_version", "location", "version");
+  public static final Operation CHECK_VERSION = new Operation("check_version", "table", "version");
   public static final Operation PLAN_SAMPLE = new Operation("plan_sample", "configuration", "lower", "upper", "settings");
   public static final Operation PLAN_READ = new Operation("plan_read", "configuration", "conditions", "settings");
   public static final Operation KEY_LIMITS = new Operation("key_limits", "settings");

@@ -1,5 +1,7 @@
 package io.usespark
 
+import scala.util.control.NonFatal
+
 import io.delta.sql.parser.DeltaSqlParser
 import org.apache.spark.sql.catalyst.parser.{
   HybridParameterContext,
@@ -21,9 +23,7 @@ class ParameterParser(delta: ParserInterface) extends ParserInterface {
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext) = delta match {
     case parser: DeltaSqlParser if isEmpty(parameters) => parser.parsePlan(sql)
     case parser: DeltaSqlParser =>
-      val plan = parser.parsePlan(sql)
-      if (isOfDelta(plan)) plan
-      else parser.delegate.parsePlanWithParameters(sql, parameters)
+      statementOfDelta(parser, sql).getOrElse(parser.delegate.parsePlanWithParameters(sql, parameters))
     case other => other.parsePlanWithParameters(sql, parameters)
   }
 
@@ -33,6 +33,14 @@ class ParameterParser(delta: ParserInterface) extends ParserInterface {
     case HybridParameterContext(values, _) => values.isEmpty
     case _ => false
   }
+
+  /**
+   * A statement of Delta's own. Others may not be parsed without their parameters, as where one stands for a literal that
+   * belongs to the syntax; they fail in many ways then.
+   */
+  private def statementOfDelta(parser: DeltaSqlParser, sql: String): Option[LogicalPlan] =
+    try Some(parser.parsePlan(sql)).filter(isOfDelta)
+    catch { case NonFatal(_) => None }
 
   /** Delta's own statements are in Spark's packages too, so only the jar distinguishes them. */
   private def isOfDelta(plan: LogicalPlan): Boolean =

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalog
 
 /**
@@ -48,6 +49,10 @@ object InheritedProperties extends Logging {
   /** The value of a property that a table of a database does not set itself. */
   def value(session: SparkSession, database: Option[String], property: String): Option[String] =
     ofDatabase(session, database).get(property).orElse(ofSession(session).get(property))
+
+  /** The database of a table, unless it is one of another catalog, of whose properties the metastore knows nothing. */
+  def databaseOf(table: TableIdentifier): Option[String] =
+    table.database.filter(_ => table.catalog.forall(_.equalsIgnoreCase("spark_catalog")))
 
   /** Those that belong to USE. */
   def ours(properties: Map[String, String]): Map[String, String] = properties.filter(_._1.startsWith(OfUse))

@@ -11,17 +11,18 @@ private object ReclaimedVersions {
   /**
    * A version of a table, unless it was reclaimed.
    *
+   * @param catalog the name of the catalog of the table
    * @param version the version that the statement names, if it names one
    * @param newest the newest version of the table
    * @param table the version of the table, whose log may lack it
    */
-  def refused(version: Option[Long], newest: => Table)(table: => Table): Table =
+  def refused(catalog: String, version: Option[Long], newest: => Table)(table: => Table): Table =
     if (!Python.attached) table
     else
       try {
         val loaded = table
         loaded match {
-          case delta: DeltaTableV2 if delta.tableExists => ask(delta, delta.initialSnapshot.version)
+          case delta: DeltaTableV2 if delta.tableExists => ask(catalog, delta, delta.initialSnapshot.version)
           case _ => ()
         }
         loaded
@@ -29,12 +30,13 @@ private object ReclaimedVersions {
         case error @ (_: VersionNotFoundException | _: TimestampEarlierThanCommitRetentionException) =>
           newest match {
             // A time before the log begins is before every version that it has.
-            case delta: DeltaTableV2 => ask(delta, version.getOrElse(-1L))
+            case delta: DeltaTableV2 => ask(catalog, delta, version.getOrElse(-1L))
             case _ => ()
           }
           throw error
       }
 
-  private def ask(table: DeltaTableV2, version: Long): Unit =
-    Python.text(Operation.CHECK_VERSION, Map("location" -> table.deltaLog.dataPath.toString, "version" -> version))
+  /** By the name that the statement has used: its user may have no access by path. */
+  private def ask(catalog: String, table: DeltaTableV2, version: Long): Unit =
+    Python.text(Operation.CHECK_VERSION, Map("table" -> Identifiers.of(catalog, table), "version" -> version))
 }

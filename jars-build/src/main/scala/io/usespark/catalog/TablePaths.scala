@@ -1,5 +1,6 @@
 package io.usespark
 
+import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.control.NonFatal
@@ -78,9 +79,10 @@ object TablePaths {
    */
   def reach(session: SparkSession, path: Path): Unit = {
     val uri = path.toUri
-    if (uri.getScheme != null && WithoutFolders(uri.getScheme.toLowerCase)) throw new UnsupportedOperationException()
+    if (uri.getScheme != null && WithoutFolders(uri.getScheme.toLowerCase(Locale.ROOT)))
+      throw new UnsupportedOperationException()
     val server = s"${uri.getScheme}://${uri.getAuthority}"
-    if (uri.getScheme != null && Retrying(uri.getScheme.toLowerCase) && !answered.contains(server)) {
+    if (uri.getScheme != null && Retrying(uri.getScheme.toLowerCase(Locale.ROOT)) && !answered.contains(server)) {
       val conf = new Configuration(session.sessionState.newHadoopConf())
       Impatient.foreach { case (key, value) => conf.set(key, value) }
       val files = FileSystem.newInstance(uri, conf)

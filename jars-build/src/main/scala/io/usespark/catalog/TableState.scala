@@ -26,7 +26,10 @@ final class TableState(snapshot: Snapshot, metadata: Metadata, table: Option[Cat
     json.put("committed_at", Option(snapshot.logSegment).fold(0L)(_.lastCommitFileModificationTimestamp))
     json.set[JsonNode]("configuration", mapper.valueToTree(metadata.configuration.asJava))
     json.set[JsonNode]("partition_columns", mapper.valueToTree(metadata.partitionColumns.asJava))
-    json.set[JsonNode]("inherited", InheritedProperties.of(session, table.flatMap(_.identifier.database)))
+    json.set[JsonNode](
+      "inherited",
+      InheritedProperties.of(session, table.flatMap(t => InheritedProperties.databaseOf(t.identifier)))
+    )
     json.toString
   }
 

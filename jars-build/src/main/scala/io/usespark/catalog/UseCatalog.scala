@@ -48,7 +48,7 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
     val virtual = for {
       schema <- Bridge.declarations().virtualTable(identifier.name())
       if parts.length >= 2 && underlying(parts).isDefined
-    } yield VirtualTable.of(Identifiers.quoted(parts), identifier.name().toLowerCase, schema)
+    } yield VirtualTable.of(Identifiers.quoted(parts), identifier.name().toLowerCase(Locale.ROOT), schema)
     virtual.orElse(underlying(parts :+ identifier.name()).map(new TableFacade(_))).getOrElse {
       throw new NoSuchTableException(identifier)
     }

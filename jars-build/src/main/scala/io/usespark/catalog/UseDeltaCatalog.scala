@@ -1,5 +1,6 @@
 package io.usespark
 
+import java.util.Locale
 import java.{util => ju}
 
 import scala.jdk.CollectionConverters._
@@ -47,12 +48,14 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   override def loadTable(identifier: Identifier, version: String): Table = {
     refuseTimeTravel(identifier)
-    ReclaimedVersions.refused(version.toLongOption, super.loadTable(identifier))(super.loadTable(identifier, version))
+    ReclaimedVersions.refused(name(), version.toLongOption, super.loadTable(identifier))(
+      super.loadTable(identifier, version)
+    )
   }
 
   override def loadTable(identifier: Identifier, timestamp: Long): Table = {
     refuseTimeTravel(identifier)
-    ReclaimedVersions.refused(None, super.loadTable(identifier))(super.loadTable(identifier, timestamp))
+    ReclaimedVersions.refused(name(), None, super.loadTable(identifier))(super.loadTable(identifier, timestamp))
   }
 
   private def refuseTimeTravel(identifier: Identifier): Unit =
@@ -69,7 +72,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         val table = Identifiers.quoted(name() +: owner.toSeq)
         TablePaths.checked(table)(loadOwner(Identifier.of(owner.init, owner.last))).collect {
           case delta: DeltaTableV2 if delta.tableExists =>
-            VirtualTable.of(table, identifier.name().toLowerCase, schema)
+            VirtualTable.of(table, identifier.name().toLowerCase(Locale.ROOT), schema)
         }
       }
     }
@@ -322,7 +325,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         provider = Some("delta"),
         partitionColumnNames = table.partitionColumns,
         properties = NewTable.withoutWordsOfCatalog(table.ownProperties) ++
-          options.filter(_._1.toLowerCase.startsWith("delta.")) ++ added.asScala,
+          options.filter(_._1.toLowerCase(Locale.ROOT).startsWith("delta.")) ++ added.asScala,
         comment = Option(table.properties.get(TableCatalog.PROP_COMMENT))
       ),
       None,

@@ -49,7 +49,7 @@ object ScanRecords extends AdaptiveSparkPlanHelper {
       .flatMap(scan => ScanCounts.ofScan(scan).map(scan -> _))
       .filter { case (scan, counts) =>
         val configuration = counts.index.preparedScan.scannedSnapshot.metadata.configuration
-        isEnabled(scan.session, configuration, scan.tableIdentifier.flatMap(_.database))
+        isEnabled(scan.session, configuration, scan.tableIdentifier.flatMap(InheritedProperties.databaseOf))
       }
     if (scans.isEmpty) Nil
     else {

@@ -98,8 +98,12 @@ object JoinSide extends PredicateHelper {
     })
   }
 
-  private def isPlain(expression: Expression): Boolean =
-    expression.deterministic && !hasSubquery(expression) && !expression.exists(_.isInstanceOf[UserDefinedExpression])
+  /** Whether the value depends on nothing but the row. */
+  def isPlain(expression: Expression): Boolean =
+    expression.deterministic && !hasSubquery(expression) && !hasUserCode(expression)
+
+  def hasUserCode(expression: Expression): Boolean =
+    expression.exists(_.isInstanceOf[UserDefinedExpression])
 
   /** Whether the order of the rows does not matter to the result. */
   private def isExact(function: AggregateFunction): Boolean = function match {

@@ -49,7 +49,7 @@ case class ReplaceFileIndex(session: SparkSession) extends Rule[LogicalPlan] wit
       index: PreparedDeltaFileIndex
   ): LogicalPlan = {
     val metadata = index.preparedScan.scannedSnapshot.metadata
-    val database = relation.catalogTable.flatMap(_.identifier.database)
+    val database = relation.catalogTable.flatMap(table => InheritedProperties.databaseOf(table.identifier))
     ScanListener.noteTable(session, metadata.configuration, database)
     val conditions =
       if (IndexedRelation.isIndexed(metadata.configuration)) Conditions.json(filters, metadata.schema) else None

@@ -34,7 +34,7 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
             command.copy(query = Some(clone.copy(tablePropertyOverrides = clone.tablePropertyOverrides ++ additions)))
         case None =>
           val table = command.table
-          val database = table.identifier.database
+          val database = InheritedProperties.databaseOf(table.identifier)
           val additions = MetadataCheck.created(table.properties, table.schema, table.partitionColumnNames, database)
           if (additions.isEmpty) command
           else command.copy(table = table.copy(properties = table.properties ++ additions))

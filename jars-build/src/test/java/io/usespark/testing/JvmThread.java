@@ -2,6 +2,7 @@ package io.usespark.testing;
 
 import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.SparkSession;
 
@@ -38,6 +39,11 @@ public final class JvmThread {
   /** Runs the statement and returns its rows as text. */
   public static String sql(SparkSession session, String statement) throws Exception {
     return start(session, statement, null).rows();
+  }
+
+  /** Whether the thread that runs the task has an active session. */
+  public static FutureTask<Boolean> hasSession() {
+    return new FutureTask<>(() -> SparkSession.getActiveSession().isDefined());
   }
 
   public void interrupt() {

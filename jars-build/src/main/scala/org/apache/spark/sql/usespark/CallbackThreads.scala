@@ -128,6 +128,12 @@ final private class CallbackThread(work: Runnable, name: String) extends Thread(
   @volatile var stopAsked = false
   setDaemon(true)
 
+  /** Forgets the session of the thread that has made this one, which would be kept. */
+  override def run(): Unit = {
+    SparkSession.clearActiveSession()
+    super.run()
+  }
+
   /** Clears an interrupt that came too late for the call before. */
   def begin(): Unit = {
     stopAsked = false

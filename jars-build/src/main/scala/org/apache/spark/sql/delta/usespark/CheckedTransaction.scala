@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.usespark
 
-import io.usespark.MetadataCheck
+import io.usespark.{InheritedProperties, MetadataCheck}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.actions.Metadata
@@ -16,7 +16,8 @@ class CheckedTransaction(log: DeltaLog, table: Option[CatalogTable], snapshotOpt
   /** Delta goes first: it refuses what it cannot do, and gives new columns the names that they are stored under. */
   override protected def updateMetadataInternal(proposed: Metadata, ignoreDefaultProperties: Boolean): Unit = {
     super.updateMetadataInternal(proposed, ignoreDefaultProperties)
-    val checked = MetadataCheck.altered(snapshot.metadata, metadata, table.flatMap(_.identifier.database))
+    val database = table.flatMap(known => InheritedProperties.databaseOf(known.identifier))
+    val checked = MetadataCheck.altered(snapshot.metadata, metadata, database)
     if (checked != metadata) super.updateMetadataInternal(checked, ignoreDefaultProperties)
   }
 }

@@ -203,7 +203,7 @@ object IndexedWrite extends DeltaCommand {
     }
   }
 
-  /** A micro-batch as a batch that may be read more than once. */
+  /** Rows, such as a micro-batch, as a batch that may be read more than once, and whose plan equals no other one. */
   def batch(data: DataFrame): DataFrame = {
     val dataset = data.asInstanceOf[classic.DataFrame]
     val rows = LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false)

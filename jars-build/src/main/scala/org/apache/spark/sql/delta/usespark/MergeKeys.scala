@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import scala.util.{Left, Right}
 import scala.util.control.NonFatal
 
-import io.usespark.{JoinCondition, KeyLimits, MergeSources, UseException}
+import io.usespark.{JoinCondition, JoinSide, KeyLimits, MergeSources, UseException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{SparkSession, classic}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -34,9 +34,7 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
   private val pairs: Seq[(Expression, Expression)] = {
     val (target, source) = (merge.target.outputSet, merge.source.outputSet)
     def isOf(side: AttributeSet)(key: Expression) =
-      key.deterministic && key.references.nonEmpty && key.references.subsetOf(side) && !SubqueryExpression.hasSubquery(
-        key
-      )
+      JoinSide.isPlain(key) && key.references.nonEmpty && key.references.subsetOf(side)
     splitConjunctivePredicates(merge.condition)
       .collect {
         case EqualTo(left, right) if isOf(target)(left) && isOf(source)(right) => left -> right
@@ -52,8 +50,9 @@ final class MergeKeys(merge: MergeIntoCommand, snapshot: Snapshot) extends Predi
       if (limits.enabled) written(limits).orElse(stored(limits)).getOrElse(Nil) else Nil
     }
 
-  /** Whether no part of the source depends on when it is computed. */
-  private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(CURRENT_LIKE)
+  /** Whether no part of the source depends on when it is computed; functions of users may, whatever they say. */
+  private def isFixed: Boolean = merge.source.deterministic && !merge.source.containsPattern(CURRENT_LIKE) &&
+    merge.source.collectWithSubqueries { case node if node.expressions.exists(JoinSide.hasUserCode) => node }.isEmpty
 
   /** From the values in the text of the statement, or those of a local DataFrame. */
   private def written(limits: KeyLimits): Option[Seq[Expression]] =

@@ -67,13 +67,18 @@ object SmallLogs {
   private def bytesOf(snapshot: Snapshot): Long =
     snapshot.logSegment.deltas.map(_.getLen).sum + snapshot.checkpointProvider.effectiveCheckpointSizeInBytes()
 
-  /** Delta reads the settings of the active session when it first needs the files. */
+  /**
+   * Delta reads the settings of the active session when it first needs the files. A clone of the session would copy the
+   * files of its artifacts.
+   */
   private def replay(session: SparkSession, snapshot: Snapshot, partitions: Long): Unit = {
-    val clone = session.asInstanceOf[classic.SparkSession].cloneSession()
-    clone.conf.set(DELTA_SNAPSHOT_PARTITIONS.key, partitions.toString)
-    clone.conf.set(ADAPTIVE_EXECUTION_ENABLED.key, "false")
+    val user = session.asInstanceOf[classic.SparkSession]
+    val own = user.newSession()
+    val settings = user.sessionState.conf.getAllConfs
+    (settings ++ Seq(DELTA_SNAPSHOT_PARTITIONS.key -> partitions.toString, ADAPTIVE_EXECUTION_ENABLED.key -> "false"))
+      .foreach { case (key, value) => own.sessionState.conf.setConfString(key, value) }
     val active = SparkSession.getActiveSession
-    SparkSession.setActiveSession(clone)
+    SparkSession.setActiveSession(own)
     try snapshot.stateDS
     finally active.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
   }
