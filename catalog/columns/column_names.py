@@ -253,8 +253,8 @@ def find_path(schema: StructType, stored_path: tuple[str, ...]) -> FoundColumn |
     return _find_path(schema, stored_path, physical_name)
 
 
-def logical_name(schema: StructType, physical: str) -> str:
-    """The current name, as ``F.col`` reads it, of the column stored as ``physical``.
+def column_stored_as(schema: StructType, physical: str) -> FoundColumn:
+    """The column stored as ``physical``.
 
     Raises:
         UnknownNameError: the schema has no such column.
@@ -262,7 +262,22 @@ def logical_name(schema: StructType, physical: str) -> str:
     column = find_stored(schema, physical)
     if column is None:
         raise UnknownNameError.of("column", physical, schema.names)
-    return column.name
+    return column
+
+
+def logical_name(schema: StructType, physical: str) -> str:
+    """The current name, as ``F.col`` reads it, of the column stored as ``physical``.
+
+    Raises:
+        UnknownNameError: the schema has no such column.
+    """
+    return column_stored_as(schema, physical).name
+
+
+def shown_name(schema: StructType, stored: str) -> str:
+    """The current name of an indexed column, to show; the stored name if the column was dropped."""
+    column = find_stored(schema, stored)
+    return stored if column is None else column.name
 
 
 def _all_of(schema: StructType, wanted: str, name_of: Callable[[StructField], str]) -> Iterator[FoundColumn]:

@@ -139,14 +139,25 @@ def _committed_lines(table: ManagedTable, after: int, newest: int) -> list[str]:
     if commits is not None:
         infos = {version: _commit_info(text) for version, text in commits.items()}
     else:
-        rows = table.history(newest - after).select("version", "operation", "operationParameters").collect()
-        infos = {row.version: row.asDict() for row in rows if row.version > after}
+        infos = _listed_commits(table, after, newest)
     lines = []
     for version, info in infos.items():
         if info.get("operation") == OPERATION:
             event = _object((info.get("operationParameters") or {}).get(EVENT_KEY))
             lines.append(json.dumps({**event, "state": COMMITTED, "version": version}, separators=(",", ":")))
     return lines
+
+
+def _listed_commits(table: ManagedTable, after: int, newest: int) -> dict[int, Mapping[str, Any]]:
+    """What the commits after a version up to the newest one tell of themselves, as far as the log has them."""
+    count = newest - after
+    while True:
+        rows = table.history(count).select("version", "operation", "operationParameters").collect()
+        versions = [row.version for row in rows]
+        # Commits that arrive now shift the window of the newest commits, so that it may begin too late.
+        if min(versions) <= after + 1 or len(versions) < count:
+            return {row.version: row.asDict() for row in rows if after < row.version <= newest}
+        count = max(versions) - after
 
 
 def _commit_info(text: str) -> Mapping[str, Any]:

@@ -81,7 +81,7 @@ def parse_record(write_id: str, text: str) -> WriteRecord | Unreadable:
         lambda fields: WriteRecord(
             write_id,
             fields.whole_number("started_at"),
-            tuple("" if folder == _ROOT else folder for folder in fields.texts("folders") if _is_below(folder)),
+            tuple("" if folder == _ROOT else folder for folder in fields.strings("folders") if _is_below(folder)),
         ),
     )
 

@@ -15,6 +15,7 @@ from catalog.jvm.session import MOST_ROWS_KEY
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
 from procedures.groups.group import Concatenate, FileRun
+from procedures.layout.index_columns import has_columns
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import FileHistory, carry_thresholds, facts_of, tags_of
@@ -52,7 +53,8 @@ class RunRewrite:
     def write(self) -> RewriteOutput:
         """Writes the runs of the group.
 
-        Indexed rows stay in their revision. They are placed by its current tree, which does not grow.
+        Indexed rows stay in their revision. They are placed by its current tree, which does not grow. If a column of
+        the revision was dropped, the files become unindexed.
 
         Raises:
             RowsChangedError: a key was lost.
@@ -85,11 +87,11 @@ class RunRewrite:
             rows = without_removed(rows, group.removal)
         rows = transaction.in_runs(rows, [run.paths for run in runs])
         writer = LayoutWriter(self.session, transaction, snapshot, observe, strict=True)
-        if group.revision_id == 0:
+        revision = snapshot.revisions[group.revision_id] if group.revision_id else None
+        if revision is None or not has_columns(snapshot, revision):
             files = writer.write_unplaced(rows)
             observe(Step.VERIFY)
             return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, self.facts, self.write_id))
-        revision = snapshot.revisions[group.revision_id]
         tree = Tree.current(revision.dimensions, snapshot.cube_states(revision))
         files = writer.write(rows, revision, tree)
         observe(Step.VERIFY)

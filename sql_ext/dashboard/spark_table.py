@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.columns.column_names import logical_name
+from catalog.columns.column_names import shown_name
 from catalog.epoch_millis import moment
 from catalog.files.arrays import UNKNOWN
 from catalog.history.event_store import optimizations
@@ -72,7 +72,7 @@ class SparkTableSource:
         snapshot = table.snapshot()
         files = snapshot.file_table
         newest = snapshot.latest_revision
-        names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
+        names = () if newest is None else tuple(shown_name(snapshot.schema, column) for column in newest.columns)
         axes = tuple(range(min(len(names), 2)))
         index = snapshot.index_configuration
         declared = () if index is None else tuple(index.logical_columns)

@@ -166,6 +166,28 @@ def test_an_append_cannot_name_other_columns(spark, by_path):
     indexed(table, numbers(spark, 20))
 
 
+def index_properties(spark, table):
+    return {r.key: r.value for r in spark.sql(f"SHOW TBLPROPERTIES {table}").collect() if r.key.startswith("use.")}
+
+
+def test_a_table_that_is_replaced_at_its_place_has_the_index_of_the_statement(spark, name, tmp_path):
+    table = name("replaced")
+    create = f"CREATE OR REPLACE TABLE {table} (id BIGINT, x INT) USING qbeast LOCATION '{tmp_path}/replaced'"
+    for column in ("id", "id", "x"):
+        spark.sql(f"{create} OPTIONS (columnsToIndex '{column}')")
+        assert index_properties(spark, table) == {"use.index.columns": column, "use.index.onWrite": "true"}
+
+
+def test_a_table_at_a_path_is_not_replaced_and_keeps_its_index(spark, tmp_path):
+    table = f"delta.`{tmp_path}/kept`"
+    create = f"CREATE OR REPLACE TABLE {table} (id BIGINT) USING qbeast OPTIONS (columnsToIndex 'id')"
+    spark.sql(create)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('use.index.cubeSize' = '1000')")
+    before = index_properties(spark, table)
+    spark.sql(create)
+    assert index_properties(spark, table) == before
+
+
 def test_sql_statements(spark, name, set_conf):
     table = DeltaTable(spark, name("written"))
     numbers(spark, 3000).createOrReplaceTempView("source_rows")

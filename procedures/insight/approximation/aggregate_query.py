@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 from catalog.errors import NotSupportedError
@@ -189,6 +190,10 @@ class _Reading:
                 if result.kind == "Alias" and result.attribute_id is not None
             )
         outputs = tuple(Output(result.name, self._output_of(result)) for result in results)
+        for name, columns in Counter(output.name for output in outputs).items():
+            # Answers name keys and aggregates by their columns.
+            if columns > 1:
+                raise not_supported(f"A query with {columns} columns named {name}", "Give each its own alias.")
         if all(_is_key_or_constant(output.what) for output in outputs):
             raise not_supported("A query without an aggregate", _FORM)
         return AggregateQuery(

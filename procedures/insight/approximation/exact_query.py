@@ -12,6 +12,7 @@ from pyspark.sql.types import BooleanType, NumericType, StringType
 
 from catalog.jvm.read_report import bytes_to_read
 from procedures.insight.approximation.aggregate_query import Output
+from procedures.insight.approximation.source_columns import text_of
 
 # Types of exact answers that have an estimate.
 _NUMBERS = (NumericType, BooleanType, StringType)
@@ -50,7 +51,7 @@ class ExactQuery:
     def data(self) -> DataFrame:
         """Each column as a text, and then each column as DOUBLE, NULL for keys and values that are no numbers."""
         named = self.query.toDF(*(f"c{number}" for number in range(len(self.outputs))))
-        texts = [F.col(name).cast("string") for name in named.columns]
+        texts = [text_of(field) for field in named.schema.fields]
         numbers = [
             F.lit(None).cast("double")
             if isinstance(output.what, int) or not isinstance(field.dataType, _NUMBERS)

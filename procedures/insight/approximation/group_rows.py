@@ -10,7 +10,7 @@ from pyspark.sql.types import AtomicType, StructType
 
 from catalog.jvm.local_rows import local_data_frame
 from procedures.insight.approximation.aggregate_query import Output
-from procedures.insight.approximation.answer_rows import ApproximateRow
+from procedures.insight.approximation.answer_rows import NO_INTERVAL, ApproximateRow
 
 LOWER, UPPER = "_lower", "_upper"
 
@@ -22,7 +22,7 @@ def rows_by_group(
 
     Args:
         spark: session of the rows.
-        rows: an answer: a row for each aggregate of each group.
+        rows: an answer: a row for each aggregate of each group, group by group.
         outputs: columns of the query.
         schema: of the query.
 
@@ -33,16 +33,14 @@ def rows_by_group(
     """
     keys = [output.name for output in outputs if isinstance(output.what, int)]
     aggregates = [output.name for output in outputs if not isinstance(output.what, int)]
-    groups: dict[tuple[str | None, ...], dict[str, ApproximateRow]] = {}
-    for row in rows:
-        if row.aggregate is not None and set(row.keys) == set(keys):
-            groups.setdefault(tuple(row.keys[key] for key in keys), {})[row.aggregate] = row
+    groups = _groups(rows, keys)
     ends = [(name, end) for name in aggregates for end in ("estimate", "lower", "upper")]
     values = []
-    for group, found in groups.items():
+    for found in groups:
         numbers = [getattr(found[name], end) if name in found else None for name, end in ends]
         met = all(bool(row.met) for row in found.values())
-        values.append((*group, *numbers, met, next(iter(found.values())).fraction))
+        first = next(iter(found.values()))
+        values.append((*(first.keys[key] for key in keys), *numbers, met, first.fraction))
     count = len(keys)
     types = ["string"] * count + ["double"] * len(ends) + ["boolean", "double"]
     data = local_data_frame(spark, values, ", ".join(f"c{n} {name}" for n, name in enumerate(types)))
@@ -57,3 +55,22 @@ def rows_by_group(
         columns.append(F.col(f"c{number}").alias(f"{name}{suffixes[end]}"))
     columns += [F.col(f"c{count + len(ends)}").alias("met"), F.col(f"c{count + len(ends) + 1}").alias("fraction")]
     return data.select(*columns)
+
+
+def _groups(rows: Sequence[ApproximateRow], keys: Sequence[str]) -> list[dict[str, ApproximateRow]]:
+    """The rows of each group by aggregate.
+
+    A group begins where an aggregate comes again. Its keys do not identify it: not all keys need to be columns of the
+    query, and different keys can have the same text.
+    """
+    groups: list[dict[str, ApproximateRow]] = []
+    for row in rows:
+        if row.aggregate is None or row.keys.keys() != set(keys):
+            continue
+        if len(groups) > 1 and row.reason == NO_INTERVAL:
+            # It is about all groups.
+            continue
+        if not groups or row.aggregate in groups[-1]:
+            groups.append({})
+        groups[-1][row.aggregate] = row
+    return groups

@@ -15,6 +15,7 @@ from catalog.jvm.local_rows import local_data_frame
 from procedures.insight.approximation.aggregate_query import Quantile
 from procedures.insight.approximation.functions import Floats, Moment, Term
 from procedures.insight.approximation.sampled_source import GROUP, WEIGHT, input_column, key_column
+from procedures.insight.approximation.source_columns import text_of
 
 MOST_GROUPS = 100_000
 # Of percentile_approx: an error of a rank is at most one of so many.
@@ -117,7 +118,7 @@ def sample_sums(rows: DataFrame, keys: int, terms: Sequence[Term], quantiles: Se
     names = [key_column(number) for number in range(keys)]
     asked = [column.alias(f"a{number}") for number, column in enumerate(asked)]
     grouped = rows.groupBy(GROUP, *names).agg(*asked) if keys else rows.agg(F.lit(0).alias(GROUP), *asked)
-    texts = [F.col(name).cast("string") for name in names]
+    texts = [text_of(field) for field in grouped.select(*names).schema.fields]
     ordered = grouped.orderBy(*names) if keys else grouped
     groups = (
         ordered.select(*texts, GROUP, *(f"a{number}" for number in range(len(asked)))).limit(MOST_GROUPS + 1).collect()

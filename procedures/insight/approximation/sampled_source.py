@@ -209,7 +209,9 @@ class SampledSource:
         rows = data.select(*keys, *inputs, F.col(WEIGHT), *named)
         for condition in self.query.having:
             rows = rows.where(condition.column(self.spark))
-        hashed = [F.xxhash64(*(key_column(n) for n in range(len(keys)))).alias(GROUP)] if keys else []
+        # A NULL alone does not change the hash: (NULL, 5) would have that of (5, NULL).
+        names = [F.col(key_column(n)) for n in range(len(keys))]
+        hashed = [F.xxhash64(*names, *map(F.isnull, names)).alias(GROUP)] if keys else []
         return rows.select(*rows.columns[: len(keys) + len(inputs) + 1], *hashed)
 
     def _number(self, value: Input) -> Column:

@@ -1,8 +1,12 @@
-"""What the attributes of a query's rows are made of."""
+"""What the attributes of a query's rows are made of, and their texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, TimestampType
 
 from catalog.jvm.query_trees import ExpressionTree, PlanTree
 
@@ -48,3 +52,17 @@ def conditions_between(source: PlanTree, relation: PlanTree) -> list[ExpressionT
             found += node.expressions
         nodes.extend(child for child in node.children if child.java != relation.java)
     return found
+
+
+def text_of(field: StructField) -> Column:
+    """Returns a column as SQL casts it to a text.
+
+    A TIMESTAMP of the hour that clocks repeat when summer time ends has an offset behind its text, unless the text
+    without an offset stands for it.
+    """
+    value = F.col(field.name)
+    text = value.cast("string")
+    if not isinstance(field.dataType, TimestampType):
+        return text
+    stands_for_it = text.cast(field.dataType).eqNullSafe(value)
+    return F.when(stands_for_it, text).otherwise(F.concat(text, F.date_format(value, "xxxxx")))

@@ -75,14 +75,17 @@ def _parsed(number: int, text: str, is_table: Callable[[str], bool], resolve: Ca
 
 def _resolve_columns(number: int, select: exp.Select, table: exp.Table, resolve: Callable[[str], str]) -> None:
     """Checks the columns of a query, and removes the table's name or alias from those of the condition."""
-    qualifiers = {table.alias_or_name.lower(), table.name.lower()}
+    names = [part.name.lower() for part in table.parts]
+    # The longest first: t can also be a column.
+    qualifiers = [*(names[start:] for start in range(len(names))), [table.alias_or_name.lower()]]
     outputs = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
     for column in list(select.find_all(exp.Column)):
         parts = list(column.parts)
         if isinstance(parts[-1], exp.Star) or column.find_ancestor(exp.Lambda):
             continue
-        if len(parts) > 1 and parts[0].name.lower() in qualifiers:
-            parts = parts[1:]
+        column_names = [part.name.lower() for part in parts]
+        qualifier = next((q for q in qualifiers if q == column_names[: len(q)] and len(q) < len(parts)), [])
+        parts = parts[len(qualifier) :]
         in_condition = column.find_ancestor(exp.Where) is not None
         if not in_condition and len(parts) == 1 and parts[0].name.lower() in outputs:
             continue

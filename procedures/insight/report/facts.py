@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from catalog.clock import Clock
-from catalog.columns.column_names import logical_name
+from catalog.columns.column_names import shown_name
 from catalog.errors import UnknownNameError
 from catalog.files.arrays import UNKNOWN, Floats
 from catalog.files.file_table import FileTable
@@ -180,7 +180,7 @@ def gather(table: ManagedTable, clock: Clock, columns: tuple[str, ...] | None = 
     with described_jobs(table.spark, f"USE report: {table.name}"):
         files = snapshot.file_table
         newest = snapshot.latest_revision
-        names = () if newest is None else tuple(logical_name(snapshot.schema, column) for column in newest.columns)
+        names = () if newest is None else tuple(shown_name(snapshot.schema, column) for column in newest.columns)
         axes = _axes(names, columns)
         cubes = () if newest is None else cube_boxes(snapshot, newest, axes)
         rows = files.rows

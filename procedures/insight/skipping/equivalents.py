@@ -49,7 +49,9 @@ def _year(condition: PlannedCondition) -> str | None:
 
 
 def _truncated(condition: PlannedCondition) -> str | None:
-    units = [_TRUNCATED.get(argument.strip("'").upper()) for argument in condition.arguments]
+    # A column can have the name of a unit.
+    texts = [argument for argument in condition.arguments if argument.startswith("'")]
+    units = [_TRUNCATED.get(text.strip("'").upper()) for text in texts]
     unit, column = next((unit for unit in units if unit), None), _column(condition)
     # Only the start of a period is compared without a difference; what it is, Spark knows better.
     if unit is None or column is None or condition.comparison != "=":

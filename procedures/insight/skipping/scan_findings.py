@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from pyspark.sql.types import NumericType, StringType, StructType
+from pyspark.sql.types import NumericType, StringType
 
-from catalog.columns.column_names import find_stored, logical_name
+from catalog.columns.column_names import find_stored, logical_name, shown_name
 from catalog.counted_nouns import agreeing, counted
 from catalog.jvm.skipping_report import PlannedCondition, SkippingScan
 from catalog.properties.index_properties import COLUMNS_KEY
@@ -28,7 +28,7 @@ def findings_of(scan: SkippingScan, *, pruning_enabled: bool) -> list[Finding]:
     """
     revisions = readable_revisions(scan.configuration)
     newest = revisions[max(revisions)] if revisions else None
-    names = tuple(_shown(scan.schema, column) for column in newest.columns) if newest is not None else ()
+    names = tuple(shown_name(scan.schema, column) for column in newest.columns) if newest is not None else ()
     index = IndexedColumns(scan.counts["table"], scan.configuration, newest, names)
     conditions = list(conjuncts(scan.conditions))
     findings = []
@@ -100,19 +100,13 @@ def _old_revisions(
         useless = [_text(c) for c in helping if not index.narrows(c, revision)]
         useless = list(dict.fromkeys(useless))
         if useless:
-            columns = ", ".join(_shown(scan.schema, stored) for stored in revision.columns)
+            columns = ", ".join(shown_name(scan.schema, stored) for stored in revision.columns)
             message = (
                 f"{counted(group.files, 'file')} of revision {revision.revision_id} ({columns}) cannot be skipped by "
                 f"{agreeing(len(useless), 'this condition', 'these conditions')}; the newest revision has "
                 f"{index.shown}."
             )
             yield Finding(SkippingReason.OLD_REVISION, " AND ".join(useless), message, group.files, group.bytes)
-
-
-def _shown(schema: StructType, stored: str) -> str:
-    """The name of an indexed column; the stored one if the column was dropped."""
-    column = find_stored(schema, stored)
-    return stored if column is None else column.name
 
 
 def _text(condition: PlannedCondition) -> str:

@@ -9,7 +9,7 @@ from folders import folder_table
 from catalog.history import event_store, recent_events
 from catalog.history.event_files import StoredEvent, parse_event
 from catalog.history.event_store import MOST_FILES, merge
-from catalog.history.events import EVENTS_FOLDER
+from catalog.history.events import EVENT_KEY, EVENTS_FOLDER, OPERATION
 from catalog.history.recent_events import newest_event
 from catalog.state.line_folder import GRACE_MILLIS
 
@@ -173,3 +173,30 @@ def test_commits_of_other_writers_have_no_event(text, monkeypatch):
     events = [e for line in lines if isinstance(e := parse_event(line), StoredEvent)]
     assert [(e.write_id, e.state, e.shown["version"]) for e in events] == [("w", "committed", 8)]
     assert json.loads(events[0].line)["of a later version"] == 1
+
+
+class GrowingLog:
+    """The history of a table whose other writers commit before each look at it."""
+
+    def __init__(self, newest, oldest=0, arriving=3):
+        self.newest, self.oldest, self.arriving = newest, oldest, arriving
+        self.spark = self.location = None
+
+    def history(self, limit):
+        self.newest, self.arriving = self.newest + self.arriving, 0
+        versions = range(self.newest, max(self.oldest, self.newest - limit + 1) - 1, -1)
+        parameters = {EVENT_KEY: json.dumps({"write_id": "w"})}
+        rows = [
+            SimpleNamespace(version=v, asDict=lambda: {"operation": OPERATION, "operationParameters": parameters})
+            for v in versions
+        ]
+        return SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: rows))
+
+
+@pytest.mark.parametrize(
+    ("oldest", "arriving", "first"), [(0, 0, 11), (0, 3, 11), (0, 50, 11), (25, 3, 25), (25, 50, 25)]
+)
+def test_commits_that_arrive_hide_no_event_of_the_log(monkeypatch, oldest, arriving, first):
+    monkeypatch.setattr(event_store, "short_commits", lambda *_: None)
+    lines = event_store._committed_lines(GrowingLog(40, oldest, arriving), 10, 40)
+    assert sorted(json.loads(line)["version"] for line in lines) == list(range(first, 41))

@@ -258,6 +258,8 @@ def test_a_constant_beside_an_aggregate_without_interval(spark, table):
         ("SELECT _metadata.file_name, count(*) FROM {t} GROUP BY 1", "_metadata"),
         ("SELECT avg(id) FROM {t} WHERE _metadata.file_size > 0", "_metadata"),
         ("SELECT city COLLATE UTF8_LCASE c, count(*) FROM {t} GROUP BY 1", "COLLATE"),
+        ("SELECT id % 2 k, n k, count(*) FROM {t} GROUP BY id % 2, n", "with 2 columns named k"),
+        ("SELECT sum(id) v, avg(id) v FROM {t}", "with 2 columns named v"),
         ("SELECT count(*) FROM {c}", "tables without indexed files"),
         ("SELECT count(*) FROM range(9)", "no Delta table"),
     ],
@@ -343,3 +345,27 @@ def test_one_row_per_group(spark, table):
         assert rows.schema["city"].dataType == spark.sql(query).schema["city"].dataType
         assert all(row.n_lower <= row.n <= row.n_upper for row in rows.collect())
     assert {row.city for row in called.collect()} == {row.city for row in spark.sql(query).collect()}
+
+
+@pytest.mark.parametrize("arguments", [{"max_fraction": 0.001}, {"dry_run": True}])
+def test_hours_of_one_text_are_two_groups(spark, table, set_conf, arguments):
+    set_conf("spark.sql.session.timeZone", "Europe/Berlin")
+    hour = "TIMESTAMP'2026-10-25T00:00:00Z' + make_dt_interval(0, id % 2)"
+    query = f"SELECT {hour} AS h, count(*) AS n FROM {table.name} GROUP BY 1"
+    assert [row["keys"]["h"] for row in approximate(spark, query, **arguments) if row["keys"]] == [
+        "2026-10-25 02:00:00", "2026-10-25 02:00:00+01:00",
+    ]  # fmt: skip
+    found = sql_ext.call(spark, "approximate", query=query, by_group=True, **arguments)
+    assert [row.s for row in found.selectExpr("unix_seconds(h) % 86400 AS s").collect()] == [0, 3600]
+
+
+def test_groups_whose_keys_are_no_columns_of_the_query(spark, table):
+    query = f"SELECT count(*) AS n FROM {table.name} GROUP BY city"
+    found = sql_ext.call(spark, "approximate", query=query, by_group=True, dry_run=True).collect()
+    assert len([row for row in found if row.n_lower <= 14_900 <= row.n_upper]) == 4
+
+
+def test_nulls_in_different_keys_are_different_groups(spark, table):
+    query = f"SELECT nullif(id % 2, 0) AS a, nullif(1 - id % 2, 0) AS b, count(*) AS n FROM {table.name} GROUP BY 1, 2"
+    rows = approximate(spark, query, dry_run=True)
+    assert [row["keys"] for row in rows if row["keys"]] == [{"a": None, "b": "1"}, {"a": "1", "b": None}]

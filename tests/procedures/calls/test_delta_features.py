@@ -6,7 +6,11 @@ from pyspark.sql import functions as F
 from tables import DeltaTable, another_engine, numbers
 
 import sql_ext
+from procedures.insight.report.facts import gather
+from procedures.process.application import Application, application
+from procedures.service.execution import background_session
 from sql_ext import read_report
+from sql_ext.dashboard.spark_table import SparkTableSource
 
 COLUMNS = "id BIGINT, x DOUBLE, y INT, s STRING"
 
@@ -260,3 +264,23 @@ def test_a_sample_after_a_decimal_was_widened(spark, new_table, wider):
     sample = table.data.sample(0.1)
     assert read_report(sample).scans[0].pruned
     assert sample.count() == table.data.where(below).count()
+
+
+@pytest.mark.slow
+def test_a_former_index_column_that_was_dropped(new_table, spark):
+    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    table = new_table("a INT, b INT, c INT", index="a,b", properties=properties)
+    table.append(spark.range(1000).selectExpr("CAST(id AS INT) a", "CAST(id % 7 AS INT) b", "CAST(id AS INT) c"))
+    table.index()
+    stored = table.managed.snapshot().latest_revision.columns[0]
+    table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.columns' = 'b')")
+    table.sql("ALTER TABLE {t} DROP COLUMN a")
+    table.sql("DELETE FROM {t} WHERE c % 2 = 0")
+    app = Application(clock=application().clock)
+    assert gather(table.managed, app.clock).index_columns == (stored, "b")
+    page = SparkTableSource(background_session(spark), app).gather(table.name, False, "group-of-the-test")
+    assert page.layout.columns == (stored, "b")
+    rows = table.checksum()
+    assert [row.state for row in table.sql("CALL use.optimize('{t}', strategy => 'DeleteCompaction')")] == ["committed"]
+    assert table.checksum() == rows
+    assert sum(file.rows for file in table.unindexed) == 500

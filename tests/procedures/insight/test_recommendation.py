@@ -97,6 +97,20 @@ def test_samples_and_aliases():
     assert query.condition == Comparison("a", ">", ("1",))
 
 
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("db.t", "db.t.a"), ("db.t", "T.a"), ("db.t", "DB.`t`.a"), ("db.t q", "q.a"), ("t", "t.a"), ("db.t", "r.x")],
+)
+def test_columns_are_qualified_with_any_part_of_the_name_of_the_table(table, column):
+    query = _parse(f"SELECT max({column}) FROM {table} WHERE {column} = 1")
+    assert query.where == f"{'r.x' if column == 'r.x' else 'a'} = 1"
+
+
+def test_a_column_with_the_name_of_its_table():
+    query = parse_query(1, "SELECT * FROM db.t WHERE t = 1 AND t.t = 2", lambda _: True, lambda name: name)
+    assert query.where == "t = 1 AND t = 2"
+
+
 def test_names_of_any_letters_are_written_as_sql_reads_them():
     query = parse_query(
         1, """SELECT * FROM t WHERE `a"[b` > 1 AND t.`c d`.`e,f` = 2""", lambda _: True, lambda name: name

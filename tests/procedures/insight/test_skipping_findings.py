@@ -187,6 +187,15 @@ def test_equivalent_conditions(condition, better):
     assert equivalent(condition) == better
 
 
+@pytest.mark.parametrize(("name", "unit"), [("a", "'MONTH'"), ("day", "'month'"), ("YEAR", "'mm'")])
+def test_the_unit_of_a_truncation_is_not_the_name_of_its_column(name, unit):
+    start = "DATE '2024-01-01'"
+    condition = replace(function("trunc", name, unit, constant=start, type_="DATE"), columns=(name,))
+    expected = f"{name} >= {start} AND {name} < {start} + INTERVAL 1 MONTH, if {start} is the start of a period"
+    assert equivalent(condition) == expected
+    assert equivalent(replace(condition, arguments=(name, "unit"), columns=(name, "unit"))) is None
+
+
 def test_joins_are_a_step_and_a_row_each():
     """The first join skips files, the second says why it does not."""
     job = {"job_files": 2, "job_bytes": 1234}

@@ -3,6 +3,8 @@
 import json
 import re
 import uuid
+from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -32,6 +34,16 @@ def test_folders_are_those_of_the_inputs():
 def test_a_record_is_read_back_and_leads_nowhere_else():
     text = json.dumps({"started_at": 5, "folders": [".", "p=1", *OUTSIDE, "..a", "p=1/q=a:b"]})
     assert parse_record(WRITE, text) == WriteRecord(WRITE, 5, ("", "p=1", "..a", "p=1/q=a:b"))
+
+
+@pytest.mark.parametrize("folder", ["city=New\u00a0York", "p=\u200bz", "p=" + 500 * "x"])
+def test_a_folder_may_have_any_name(folder):
+    record = WriteRecord(WRITE, 5, folders_of([f"{quote(folder)}/part-0.parquet"]))
+    table = SimpleNamespace(create_state=lambda _, text: texts.append(text))
+    texts = []
+    record_write(table, record)
+    assert record.folders == (folder,)
+    assert parse_record(WRITE, texts[0]) == record
 
 
 @given(st.text() | st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())).map(json.dumps))

@@ -175,7 +175,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
   ): Table =
     notifying {
       val table = checked(new NewTable(identifier, schema, partitions, properties))
-      val ofDelta = if (table.isQbeast) deltaProperties(table) else table.properties
+      val ofDelta = if (table.isQbeast) deltaProperties(table, TableCreationModes.Create) else table.properties
       super.createTable(identifier, schema, partitions, ofDelta)
     }
 
@@ -218,7 +218,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       if (!table.isQbeast) asDelta(table.properties)
       else
         new IndexedStagedTable(table.identifier, table.schema, table.partitions, table.properties)(
-          () => asDelta(deltaProperties(table)).commitStagedChanges(),
+          () => asDelta(deltaProperties(table, mode)).commitStagedChanges(),
           (rows, options) => createAsSelect(table, options, rows, mode)
         )
     val replaces = !table.isQbeast && mode != TableCreationModes.Create
@@ -253,7 +253,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
   }
 
   /** The properties of the Delta table that a table USING qbeast is. */
-  private def deltaProperties(table: NewTable): ju.Map[String, String] = {
+  private def deltaProperties(table: NewTable, mode: TableCreationModes.CreationMode): ju.Map[String, String] = {
     val (indexOptions, rest) = IndexedWrite.splitOptions(table.options)
     val result = new ju.HashMap[String, String](table.ownProperties.asJava)
     rest.foreach { case (key, value) =>
@@ -261,8 +261,8 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       result.put(TableCatalog.OPTION_PREFIX + key, value)
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
-    // A table that is there already brings its schema and properties along.
-    if (table.schema.nonEmpty && !indexedAt(table))
+    // A table that is there already brings its schema and properties along, unless it is replaced.
+    if (table.schema.nonEmpty && (replaces(table, mode) || !indexedAt(table)))
       result.putAll(
         IndexedWrite.settingsOf(
           indexOptions,
@@ -275,6 +275,12 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         )
       )
     result
+  }
+
+  /** Whether Delta replaces a table: only one that the metastore knows, not one at a path. */
+  private def replaces(table: NewTable, mode: TableCreationModes.CreationMode): Boolean = {
+    val id = TableIdentifier(table.identifier.name(), table.identifier.namespace().lastOption)
+    mode != TableCreationModes.Create && ExistingTables.find(this, id, table.identifier, mode).nonEmpty
   }
 
   /** Whether the statement names the place of a table that indexes what is written to it. */

@@ -1,0 +1,61 @@
+"""Revisions whose columns were dropped after others were declared, without Spark."""
+
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql.types import IntegerType, StructType
+
+from catalog.columns.column_names import shown_name
+from catalog.errors import UnknownNameError
+from catalog.jvm.file_writer import DataFile
+from otree.block import REWRITES_TAG, TIME_RANGE_TAG, WRITE_TAG
+from procedures.groups.group import Concatenate, FileRun, InputFile
+from procedures.layout.index_columns import has_columns, stored_columns_of
+from procedures.rewrite.inputs import InputFacts
+from procedures.rewrite.run_rewrite import RunRewrite
+
+SCHEMA = StructType().add("B", IntegerType(), metadata={"delta.columnMapping.physicalName": "col-b"})
+DROPPED, PRESENT = SimpleNamespace(columns=("col-a", "col-b")), SimpleNamespace(columns=("col-b",))
+SNAPSHOT = SimpleNamespace(schema=SCHEMA, revisions={1: DROPPED, 2: PRESENT})
+
+
+def test_columns_of_a_revision_are_all_there_or_an_error():
+    assert stored_columns_of(None, SNAPSHOT, PRESENT).columns == ("col-b",)
+    assert (has_columns(SNAPSHOT, PRESENT), has_columns(SNAPSHOT, DROPPED)) == (True, False)
+    with pytest.raises(UnknownNameError, match="col-a"):
+        stored_columns_of(None, SNAPSHOT, DROPPED)
+    assert [shown_name(SCHEMA, stored) for stored in DROPPED.columns] == ["col-a", "B"]
+
+
+class FakeTransaction:
+    """Writes one file, and remembers what was asked for."""
+
+    def __init__(self):
+        self.written = []
+
+    def scan(self, paths, numbered):
+        return paths
+
+    def in_runs(self, rows, runs):
+        return rows
+
+    def write(self, *arguments):
+        self.written.append(arguments)
+        return [DataFile("part-00000-x.parquet", 9, 10)]
+
+
+def test_a_rewrite_of_runs_leaves_files_of_dropped_columns_unindexed():
+    transaction = FakeTransaction()
+    group = Concatenate("DeleteCompaction", 1, "", (InputFile("a", "", 100, 10, 1, 5, 6),), runs=(FileRun(("a",)),))
+    rewrite = RunRewrite(
+        SimpleNamespace(conf=SimpleNamespace(set=lambda *_: None)),
+        SimpleNamespace(snapshot=SNAPSHOT, transaction=transaction),
+        group,
+        InputFacts((), {"a": 1.0}, {"a": 100}),
+        "w",
+        SimpleNamespace(observe=lambda _: None),
+    )
+    output = rewrite.write()
+    assert transaction.written == [(["a"],)]
+    assert (output.revision_id, [facts.path for facts in output.facts]) == (0, ["part-00000-x.parquet"])
+    assert output.tags == {"part-00000-x.parquet": {WRITE_TAG: "w", TIME_RANGE_TAG: "5,6", REWRITES_TAG: "2.000"}}
