@@ -507,6 +507,12 @@ def test_rows_that_a_write_caches_serve_no_other_query(spark, by_path, tmp_path,
     assert [row.n for row in by_path[0].data.collect()] == [1]
 
 
+def test_rows_whose_order_is_known_by_a_column_that_they_lack(spark, new_table):
+    table = new_table("id BIGINT, x DOUBLE", index="id", properties={"use.index.onWrite": "true"})
+    table.sql("INSERT INTO {t} SELECT id, rand(7) FROM range(10)")
+    assert table.data.count() == 10
+
+
 def test_an_idempotent_append_keeps_its_number(spark, by_path, monkeypatch, set_conf):
     table, path = by_path
     qbeast(numbers(spark, 100)).save(path)

@@ -207,7 +207,9 @@ object IndexedWrite extends DeltaCommand {
   def batch(data: DataFrame): DataFrame = {
     val dataset = data.asInstanceOf[classic.DataFrame]
     val rows = LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false)
-    DataFrameUtils.ofRows(data.sparkSession, rows)
+    // Spark cannot cache rows whose order is known by columns that they lack, such as those behind aliases.
+    val unordered = rows.copy(outputOrdering = Nil)(dataset.sparkSession, Some(rows.stats), Some(rows.constraints))
+    DataFrameUtils.ofRows(data.sparkSession, unordered)
   }
 }
 
