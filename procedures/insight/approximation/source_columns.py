@@ -65,4 +65,4 @@ def text_of(field: StructField) -> Column:
     if not isinstance(field.dataType, TimestampType):
         return text
     stands_for_it = text.cast(field.dataType).eqNullSafe(value)
-    return F.when(stands_for_it, text).otherwise(F.concat(text, F.date_format(value, "xxxxx")))
+    return F.when(stands_for_it, text).otherwise(F.concat(text, F.date_format(value, "XXX")))
