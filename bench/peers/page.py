@@ -21,9 +21,11 @@ from peers.systems import SYSTEMS
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "results" / "peers.json"
 PAGES = {
-    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "sizes", "workloads"),
+    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "runs", "sizes", "workloads"),
     ROOT / "docs" / "comparison.md": ("overview",),
 }
+OWN_PARTS = ("losses", "lost queries", "sizes", "workloads")
+"""The parts that show the figures of one machine."""
 PICTURE = ROOT / "docs" / "benchmark.svg"
 NAMES = {key: system.name for key, system in SYSTEMS.items()}
 TITLES = {
@@ -42,6 +44,7 @@ MEASURES = {
     "seconds": "time",
 }
 HEADS = {"bytes_read": "MB", "requests": "requests"}
+STATEMENTS = ("append", "upsert", "delete", "relayout")
 LOSS = 1.05
 FEWEST_TURNS = 10
 # Tables that compare workloads have this budget only.
@@ -102,9 +105,8 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
         for name, queries in systems["use"]["queries"].items():
             worse = []
             for query, cost in queries.items():
-                best = min(
-                    other["queries"][name][query]["bytes_read"] for system, other in systems.items() if system != "use"
-                )
+                others = (other["queries"][name][query] for system, other in systems.items() if system != "use")
+                best = min((other["bytes_read"] for other in others), default=math.inf)
                 if cost["bytes_read"] > LOSS * best:
                     worse.append(f"{query} {cost['bytes_read'] / max(best, 1):.2f}")
             lines.append(row(_title(key), name, ", ".join(worse) or "none"))
@@ -156,8 +158,13 @@ def _workload(systems: Mapping[str, Any]) -> str:
     for name, system in product(measured, shown):
         queries = systems[system]["queries"][name]
         lines.append(row(name, NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs)))
+    spent_on = {
+        "CPU of loading and first layout, s": ("load", "lay out"),
+        "CPU of statements, s": STATEMENTS,
+        "CPU of maintenance, s": ("maintain",),
+    }
     heads = (
-        *(("CPU of the layout, s",) if is_timed else ()),
+        *(spent_on if is_timed else ()),
         "MB written by the history",
         "MB of the table",
         "MB of its log",
@@ -166,9 +173,12 @@ def _workload(systems: Mapping[str, Any]) -> str:
     for system in shown:
         run, steps = systems[system], systems[system]["steps"]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
-        spent = f"{steps['load']['cpu_seconds'] + steps['lay out']['cpu_seconds']:.0f}" if system in timed else ""
+        spent = [
+            f"{sum(steps[step]['cpu_seconds'] for step in each if step in steps):.0f}" if system in timed else ""
+            for each in (spent_on.values() if is_timed else ())
+        ]
         sizes = [_show("bytes_read", each, unit=False) for each in (_written(run), size, run["log_bytes"])]
-        lines.append(row(NAMES[system], *([spent] if is_timed else []), *sizes))
+        lines.append(row(NAMES[system], *spent, *sizes))
     return "\n".join(lines) + "\n" + _times(systems)
 
 
@@ -201,6 +211,21 @@ def _interval(ordered: list[float]) -> tuple[float, float]:
     while tail + (chance := chance * (count - below) / (below + 1)) <= 0.025:
         tail, below = tail + chance, below + 1
     return ordered[below], ordered[-1 - below]
+
+
+def runs(figures: Mapping[str, Any]) -> str:
+    """When each workload was measured, with which commit of this repository, and how often its queries were timed."""
+    lines = [row("workload", "systems", "day", "commit", "timed rounds"), row(*["---"] * 5)]
+    for key, systems in figures.items():
+        groups: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
+        for system in (each for each in NAMES if each in systems):
+            run = systems[system]
+            turns = min(len(query["seconds"]) for each in run["queries"].values() for query in each.values())
+            groups[run.get("measured", ""), run.get("commit", ""), turns].append(NAMES[system])
+        for (day, commit, turns), names in groups.items():
+            shown = "all" if len(names) == len(systems) else ", ".join(names)
+            lines.append(row(_title(key), shown, day, commit, str(turns or "none")))
+    return "\n".join(lines) + "\n"
 
 
 def sizes(figures: Mapping[str, Any]) -> str:
@@ -285,12 +310,27 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-_PARTS = {"losses": losses, "lost queries": lost_queries, "sizes": sizes, "workloads": workloads, "overview": overview}
+_PARTS = {
+    "losses": losses,
+    "lost queries": lost_queries,
+    "runs": runs,
+    "sizes": sizes,
+    "workloads": workloads,
+    "overview": overview,
+}
 
 
 def parts_of(marks: Iterable[str], figures: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of a page, by the name of their marks."""
-    return {mark: _PARTS[mark](figures) for mark in marks}
+    """The parts of a page, by the name of their marks; all others are compared with USE."""
+    compared = {key: systems for key, systems in figures.items() if "use" in systems}
+    return {mark: _PARTS[mark](compared) for mark in marks}
+
+
+def write(figures: Mapping[str, Any]) -> None:
+    """Writes the parts of all pages, and the picture."""
+    for path, marks in PAGES.items():
+        path.write_text(page_with(path.read_text("utf-8"), parts_of(marks, figures)), "utf-8")
+    draw(figures, PICTURE)
 
 
 def _with_one_budget(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,7 +367,4 @@ def _show(measure: str, value: float, unit: bool = True) -> str:
 
 
 if __name__ == "__main__":
-    recorded = json.loads(FIGURES.read_text("utf-8"))
-    for each, marks in PAGES.items():
-        each.write_text(page_with(each.read_text("utf-8"), parts_of(marks, recorded)), "utf-8")
-    draw(recorded, PICTURE)
+    write(json.loads(FIGURES.read_text("utf-8")))

@@ -18,6 +18,8 @@ from peers.workload import Step, Table
 DELTA_ENVIRONMENT, ICEBERG_ENVIRONMENT, HUDI_ENVIRONMENT = "spark-4.1", "spark-4.1-bare", "spark-3.5-bare"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 HUDI = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.1.1"
+# Rows of a page, as USE writes them: readers skip pages, so that others read fewer bytes with such pages, too.
+PAGE_ROWS = "2000"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class System:
         lay_out: rewrites a table as a whole, once after it was loaded.
         maintain: rewrites what has changed since then, at most about so many bytes where the system can be told.
         relayout: the statement that changes the columns of layout, where ``maintain`` is not just given others.
+        moves_by_itself: whether ``maintain`` rewrites files of former columns; if not, ``lay_out`` does once.
         namespace: where tables are, as the argument of ``USE``.
     """
 
@@ -43,6 +46,7 @@ class System:
     lay_out: Callable[[SparkSession, Table, int], None]
     maintain: Callable[[SparkSession, Table, int, int], None]
     relayout: str = ""
+    moves_by_itself: bool = False
     namespace: str = "bench"
     attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
         default=lambda builder, _: builder.getOrCreate()
@@ -78,6 +82,7 @@ def _nothing(*_: object) -> None:
 _DELTA = {
     # Its default of 50 is for large logs, and each query would have 50 tasks for each of its tables.
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.hadoop.parquet.page.row.count.limit": PAGE_ROWS,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
@@ -92,6 +97,9 @@ def _delta_session(builder: SparkSession.Builder, packages: Sequence[str]) -> Sp
 def _create_delta(clause: str = "", properties: str = "") -> Callable[[SparkSession, Table, str, int], None]:
     def create(spark: SparkSession, table: Table, rows: str, file_bytes: int) -> None:
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(file_bytes))
+        spark.conf.set("spark.databricks.delta.autoCompact.maxFileSize", str(file_bytes))
+        # Its default of 50 is more than the appends of a history.
+        spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
         columns = ", ".join(table.layout)
         made = clause.format(columns=columns) if table.layout else ""
         wanted = f"TBLPROPERTIES ({properties.format(columns=columns, file_bytes=file_bytes)})" if properties else ""
@@ -136,8 +144,6 @@ _ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.ice.type": "hadoop",
-    # Otherwise a table of the catalog's cache may be older than the one that a procedure has rewritten.
-    "spark.sql.catalog.ice.cache-enabled": "false",
     "spark.sql.defaultCatalog": "spark_catalog",
 }
 
@@ -146,7 +152,8 @@ def _create_iceberg(ordered: bool) -> Callable[[SparkSession, Table, str, int], 
     def create(spark: SparkSession, table: Table, rows: str, file_bytes: int) -> None:
         spark.sql(
             f"CREATE TABLE {table.name} USING iceberg TBLPROPERTIES ('format-version' = '2', "
-            f"'write.target-file-size-bytes' = '{file_bytes}', 'write.parquet.compression-codec' = 'snappy') "
+            f"'write.target-file-size-bytes' = '{file_bytes}', 'write.parquet.compression-codec' = 'snappy', "
+            f"'write.parquet.page-row-limit' = '{PAGE_ROWS}') "
             f"AS SELECT * FROM {rows}"
         )
         if ordered and table.layout:
@@ -246,6 +253,7 @@ def _iceberg(name: str, order: str) -> System:
         _ICEBERG,
         _create_iceberg(ordered=order == "sort"),
         **_rewrite_data_files(order),
+        relayout="ALTER TABLE {table} WRITE ORDERED BY {columns}" if order == "sort" else "",
         namespace="ice.bench",
     )
 
@@ -263,6 +271,7 @@ SYSTEMS = {
         _use_optimize,
         _use_optimize,
         relayout="ALTER TABLE {table} SET TBLPROPERTIES ('use.index.columns' = '{columns}')",
+        moves_by_itself=True,
         attach=_use_session,
     ),
     "delta": _delta("plain Delta", _create_delta()),

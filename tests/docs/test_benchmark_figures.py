@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -18,8 +19,8 @@ from peers.answers import is_same, texts_of  # noqa: E402
 from peers.object_store import CountingStore  # noqa: E402
 from peers.summary import summary_of  # noqa: E402
 from peers.systems import SYSTEMS  # noqa: E402
-from peers.worker import Run  # noqa: E402
-from peers.workload import load  # noqa: E402
+from peers.worker import Account, Run, maintain  # noqa: E402
+from peers.workload import Step, Table, Workload, load  # noqa: E402
 from peers.workloads import customers, page_views, persons, sensors  # noqa: E402
 
 
@@ -52,7 +53,7 @@ def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
         "spark": "4.1.0",
         "log_bytes": 1,
         "sizes": {"bulk": {"t": {"files": 1, "bytes": 1000}}},
-        "steps": {**steps, "maintain": {"seconds": 1, "bytes_written": written}},
+        "steps": {**steps, "maintain": {"seconds": 1, "cpu_seconds": 1, "bytes_written": written}},
         "queries": {"bulk": {"Q1": _query(seconds, bytes_read, ok)}},
     }
 
@@ -105,6 +106,73 @@ def test_an_overview_is_relative_to_use():
     assert "| plain Delta | 2.00 / 0.50 |  | 2.00 / 0.50 |" in shown
 
 
+def test_a_workload_says_when_and_of_what_it_was_measured():
+    old, new = _run(), _run(seconds=[1.0] * 10) | {"measured": "2026-11-29", "commit": "abc"}
+    lines = page.runs({"tpch 1 4 2": {"use": new, "delta": old}, "tpch 1 4 8": {"use": new, "delta": new}}).splitlines()
+    assert lines[2:] == [
+        "| TPC-H, scale 1, 4 rounds, budget 2 | USE | 2026-11-29 | abc | 10 |",
+        "| TPC-H, scale 1, 4 rounds, budget 2 | plain Delta |  |  | 1 |",
+        "| TPC-H, scale 1, 4 rounds, budget 8 | all | 2026-11-29 | abc | 10 |",
+    ]
+
+
+def test_a_run_without_use_or_without_others_breaks_no_page():
+    figures = {"tpch 1 4 2": {"delta": _run()}, "tpch 1 4 8": {"use": _run()}}
+    parts = page.parts_of(page.OWN_PARTS, figures)
+    assert "budget 8" in parts["workloads"]
+    assert "budget 2" not in parts["workloads"]
+    assert "| bulk | none |" in page.lost_queries({"tpch 1 4 2": {"use": _run()}})
+
+
+def test_results_of_other_code_are_measured_again(tmp_path, monkeypatch):
+    result = tmp_path / "a.json"
+    result.write_text('{"steps": []}')
+    made = result.stat().st_mtime - 1
+    assert not main._is_current(result, made, main.code_of("delta"))
+    main._note_origin({"delta": result, "use": tmp_path / "missing.json"})
+    assert main._is_current(result, made, main.code_of("delta"))
+    assert not main._is_current(result, made + 2, main.code_of("delta"))
+    assert main.code_of("use") != main.code_of("delta")
+    monkeypatch.setattr(main, "PRODUCT", ("otree",))
+    assert not main._is_current(result, made, main.code_of("use"))
+
+
+@pytest.mark.parametrize(("system", "expected"), [
+    ("use", ["maintain a 100", "maintain b 40", "maintain a 60"]),
+    ("delta-liquid", ["lay out a", "maintain b 40", "maintain a 60"]),
+])  # fmt: skip
+def test_each_table_gets_the_rest_of_the_budget_and_new_columns_a_layout(system, expected):
+    """Each rewrite writes 60 bytes, and each round adds 100."""
+    done = []
+
+    class Storage:
+        def start(self, _):
+            pass
+
+        def counts(self, _):
+            return {"data.bytes_written": 60}
+
+    class Measured(Run):
+        jvm = None
+
+        def _totals(self):
+            return {}
+
+    tables = {name: Table(name, "", ("x",)) for name in "ab"}
+    steps = tuple(Step("append", table=name) for name in "ab")
+    work = Workload(1, tuple(tables.values()), {}, steps)
+    fake = replace(
+        SYSTEMS[system],
+        lay_out=lambda spark, table, size: done.append(f"lay out {table.name}"),
+        maintain=lambda spark, table, size, rest: done.append(f"maintain {table.name} {rest}"),
+    )
+    run, account = Measured(None, fake, Storage(), former={"a"}), Account(100)
+    maintain(run, work, tables, account)
+    account.share = 80
+    maintain(run, work, tables, account)
+    assert done == expected
+
+
 def test_curves_are_relative_to_the_table():
     figures = {f"tpch 1 4 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
     assert page.curves(figures) == {"TPC-H, scale 1, 4 rounds": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
@@ -118,8 +186,8 @@ def test_a_system_without_times_shows_none_beside_others():
     counted = _run()
     del counted["queries"]["bulk"]["Q1"]["planning"]
     shown = page.workloads({"tpch 1 4 2": {"use": _run(), "delta": counted}})
-    assert "| USE | 4 | 0.0 | 0.0 | 0.0 |" in shown
-    assert "| plain Delta |  | 0.0 | 0.0 | 0.0 |" in shown
+    assert "| USE | 4 | 0 | 1 | 0.0 | 0.0 | 0.0 |" in shown
+    assert "| plain Delta |  |  |  | 0.0 | 0.0 | 0.0 |" in shown
 
 
 def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():
