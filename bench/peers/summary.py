@@ -15,8 +15,8 @@ def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Returns costs by step, and those of each query by measurement.
 
     Bytes, requests and jobs are those of the first round of each measurement. By then, the statements before it have
-    loaded the logs of their tables. Times are those of the other rounds: if there is no other round, there are no times,
-    so that counts can be taken while other programs run.
+    loaded the logs of their tables. Times are those of the other rounds: if there is no other round, there are no
+    times, so that counts can be taken while other programs run.
     """
     steps: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     queries: defaultdict[str, defaultdict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
