@@ -35,6 +35,14 @@ TITLES = {
     "customers": "Customers",
     "persons": "Deleted persons",
 }
+MOMENTS = {
+    "bulk": "as loaded",
+    "refreshed": "after the refreshes",
+    "upserted": "after the upserts",
+    "new queries": "new queries, at once",
+    "new queries, a day": "new queries, at the end of the day",
+    "half a day": "after half a day",
+}
 MEASURES = {
     "bytes_read": "bytes read",
     "requests": "requests",
@@ -79,7 +87,7 @@ def losses(figures: Mapping[str, Any]) -> str:
     lines = [row("workload", "measured", "what", "USE", "best", "times as much"), row(*["---"] * 6)]
     for ratio, key, name, measure, mine, (best, system) in sorted(worst.values(), key=lambda loss: -loss[0]):
         cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
-        lines.append(row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
+        lines.append(row(_title(key), _moment(name), MEASURES[measure], *cells, f"{ratio:.2f}"))
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +117,7 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
                 best = min((other["bytes_read"] for other in others), default=math.inf)
                 if cost["bytes_read"] > LOSS * best:
                     worse.append(f"{query} {cost['bytes_read'] / max(best, 1):.2f}")
-            lines.append(row(_title(key), name, ", ".join(worse) or "none"))
+            lines.append(row(_title(key), _moment(name), ", ".join(worse) or "none"))
     return "\n".join(lines) + "\n"
 
 
@@ -157,7 +165,9 @@ def _workload(systems: Mapping[str, Any]) -> str:
     lines = [row("measured", "system", *heads), row(*["---"] * (len(heads) + 2))]
     for name, system in product(measured, shown):
         queries = systems[system]["queries"][name]
-        lines.append(row(name, NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs)))
+        lines.append(
+            row(_moment(name), NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs))
+        )
     spent_on = {
         "CPU of loading and first layout, s": ("load", "lay out"),
         "CPU of statements, s": STATEMENTS,
@@ -197,7 +207,9 @@ def _times(systems: Mapping[str, Any]) -> str:
                 for turn in range(turns)
             )
             low, high = _interval(ratios)
-            lines.append(row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
+            lines.append(
+                row(NAMES[system], _moment(name), f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}")
+            )
     if not lines:
         return ""
     heads = row("system", "measured", "time, relative to USE", "95 % interval") + "\n" + row(*["---"] * 4)
@@ -215,7 +227,7 @@ def _interval(ordered: list[float]) -> tuple[float, float]:
 
 def runs(figures: Mapping[str, Any]) -> str:
     """When each workload was measured, with which commit of this repository, and how often its queries were timed."""
-    lines = [row("workload", "systems", "day", "commit", "timed rounds"), row(*["---"] * 5)]
+    lines = [row("workload", "systems", "day", "commit", "timed repetitions"), row(*["---"] * 5)]
     for key, systems in figures.items():
         groups: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
         for system in (each for each in NAMES if each in systems):
@@ -236,10 +248,10 @@ def sizes(figures: Mapping[str, Any]) -> str:
     """
     runs: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
     for key, systems in figures.items():
-        name, scale, rounds, budget, *store = key.split()
+        name, scale, steps, budget, *store = key.split()
         for system, run in systems.items():
             if not store:
-                runs[f"{TITLES[name]}, {rounds} rounds, budget {budget}", system][float(scale)] = run
+                runs[f"{TITLES[name]}, {steps} steps, budget {budget}", system][float(scale)] = run
     scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
     heads = [f"scale {scale:g}: MB, requests" for scale in scales]
     lines = [row("workload", "system", *heads, "bytes, for ten times the rows"), row(*["---"] * (len(heads) + 3))]
@@ -272,14 +284,14 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
     """
     points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for key, systems in figures.items():
-        name, scale, rounds, _, *store = key.split()
+        name, scale, steps, _, *store = key.split()
         if store:
             continue
         for system, run in systems.items():
             last = list(run["queries"])[-1]
             size = sum(table["bytes"] for table in run["sizes"][last].values())
             written = _written(run)
-            points[f"{TITLES[name]}, scale {scale}, {rounds} rounds"][system].append(
+            points[f"{TITLES[name]}, scale {scale}, {steps} steps"][system].append(
                 (written / size, total(run["queries"][last], "bytes_read") / size)
             )
     several = {
@@ -344,9 +356,14 @@ def _written(run: Mapping[str, Any]) -> int:
 
 
 def _title(key: str) -> str:
-    name, scale, rounds, budget, *store = key.split()
+    name, scale, steps, budget, *store = key.split()
     places = (", on S3" if place == "s3" else f", {place.removesuffix('w')} workers" for place in store)
-    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}{''.join(places)}"
+    return f"{TITLES[name]}, scale {scale}, {steps} steps, budget {budget}{''.join(places)}"
+
+
+def _moment(name: str) -> str:
+    """What the page calls a measurement."""
+    return MOMENTS.get(name, name)
 
 
 def _wrong(run: Mapping[str, Any]) -> str:

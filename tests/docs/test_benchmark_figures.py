@@ -65,16 +65,16 @@ def test_losses_are_listed_once_for_all_budgets_and_apart_for_each_place():
     }
     lines = page.losses(figures).splitlines()[2:]
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [
-        "TPC-H, scale 1, 4 rounds, budget 2, on S3, 2 workers",
-        "TPC-H, scale 1, 4 rounds, budget 8",
-        "TPC-H, scale 1, 4 rounds, budget 2, on S3",
+        "TPC-H, scale 1, 4 steps, budget 2, on S3, 2 workers",
+        "TPC-H, scale 1, 4 steps, budget 8",
+        "TPC-H, scale 1, 4 steps, budget 2, on S3",
     ]
 
 
 def test_losses_name_the_best_other_system():
     figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
     assert (
-        "| TPC-H, scale 1, 4 rounds, budget 2 | bulk | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |"
+        "| TPC-H, scale 1, 4 steps, budget 2 | as loaded | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |"
         in page.losses(figures)
     )
     assert "Q1 3.00" in page.lost_queries(figures)
@@ -89,8 +89,8 @@ def test_a_wrong_answer_cannot_be_shown():
 def test_times_need_ten_turns():
     turns = [1.0] * 10
     figures = {"tpch 1 4 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
-    assert "| plain Delta | bulk | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
-    assert "| bulk | USE | 0.0 | 1 | 0.1 | 0.1 | 1.0 |" in page.workloads(figures)
+    assert "| plain Delta | as loaded | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
+    assert "| as loaded | USE | 0.0 | 1 | 0.1 | 0.1 | 1.0 |" in page.workloads(figures)
     assert "time |" not in page.losses(figures)
     figures["tpch 1 4 2"]["delta"] = _run(seconds=[0.5] * 10)
     assert "| time | 1.0 s | 0.5 s (plain Delta) | 2.00 |" in page.losses(figures)
@@ -110,9 +110,9 @@ def test_a_workload_says_when_and_of_what_it_was_measured():
     old, new = _run(), _run(seconds=[1.0] * 10) | {"measured": "2026-11-29", "commit": "abc"}
     lines = page.runs({"tpch 1 4 2": {"use": new, "delta": old}, "tpch 1 4 8": {"use": new, "delta": new}}).splitlines()
     assert lines[2:] == [
-        "| TPC-H, scale 1, 4 rounds, budget 2 | USE | 2026-11-29 | abc | 10 |",
-        "| TPC-H, scale 1, 4 rounds, budget 2 | plain Delta |  |  | 1 |",
-        "| TPC-H, scale 1, 4 rounds, budget 8 | all | 2026-11-29 | abc | 10 |",
+        "| TPC-H, scale 1, 4 steps, budget 2 | USE | 2026-11-29 | abc | 10 |",
+        "| TPC-H, scale 1, 4 steps, budget 2 | plain Delta |  |  | 1 |",
+        "| TPC-H, scale 1, 4 steps, budget 8 | all | 2026-11-29 | abc | 10 |",
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_run_without_use_or_without_others_breaks_no_page():
     parts = page.parts_of(page.OWN_PARTS, figures)
     assert "budget 8" in parts["workloads"]
     assert "budget 2" not in parts["workloads"]
-    assert "| bulk | none |" in page.lost_queries({"tpch 1 4 2": {"use": _run()}})
+    assert "| as loaded | none |" in page.lost_queries({"tpch 1 4 2": {"use": _run()}})
 
 
 def test_results_of_other_code_are_measured_again(tmp_path, monkeypatch):
@@ -175,10 +175,10 @@ def test_each_table_gets_the_rest_of_the_budget_and_new_columns_a_layout(system,
 
 def test_curves_are_relative_to_the_table():
     figures = {f"tpch 1 4 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
-    assert page.curves(figures) == {"TPC-H, scale 1, 4 rounds": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
+    assert page.curves(figures) == {"TPC-H, scale 1, 4 steps": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
     # A system with one budget has no curve.
     figures["tpch 1 4 1"]["delta"] = _run()
-    assert set(page.curves(figures)["TPC-H, scale 1, 4 rounds"]) == {"use"}
+    assert set(page.curves(figures)["TPC-H, scale 1, 4 steps"]) == {"use"}
     assert not page.curves({"tpch 1 4 1": {"use": _run()}})
 
 
@@ -295,14 +295,14 @@ def test_a_server_counts_requests_by_bucket_and_kind_of_object():
 
 def test_sizes_show_how_bytes_grow():
     figures = {"tpch 0.1 4 2": {"use": _run(1_000_000)}, "tpch 10 4 2": {"use": _run(25_000_000)}}
-    assert "| TPC-H, 4 rounds, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
+    assert "| TPC-H, 4 steps, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
     assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}})
     assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}, "tpch 10 8 2": {"use": _run()}})
 
 
 def test_figures_of_a_bucket_are_named():
     figures = {"tpch 1 4 2": {"use": _run()}, "tpch 1 4 2 s3": {"use": _run()}}
-    assert "### TPC-H, scale 1, 4 rounds, budget 2, on S3" in page.workloads(figures)
+    assert "### TPC-H, scale 1, 4 steps, budget 2, on S3" in page.workloads(figures)
     assert not page.curves(figures)
 
 
