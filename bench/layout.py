@@ -106,8 +106,6 @@ def start(file_bytes: int) -> SparkSession:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.optimize.maxFileSize": str(file_bytes),
         "spark.databricks.delta.optimize.minFileSize": str(file_bytes),
-        # As USE writes them: the other layouts read fewer bytes with small pages, too.
-        "spark.hadoop.parquet.page.row.count.limit": "2000",
         # Spark's input metrics leave vectored reads out.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
