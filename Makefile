@@ -159,9 +159,8 @@ format: java $(INSTALLED) ## write the formats and what can be fixed
 
 bench: java $(INSTALLED) test-shim ## compare with Delta, Iceberg and Hudi: the same data, histories and budgets (30 minutes; ARGS=--help)
 	@PYTHONPATH=bench $(BIN)/python -m peers.main $(ARGS)
-	@$(MAKE) bench-page
 
-bench-page: $(INSTALLED) ## write the figures of `make bench` into docs/benchmark.md
+bench-page: $(INSTALLED) ## write the recorded figures of `make bench` into docs/benchmark.md
 	@PYTHONPATH=bench $(BIN)/python -m peers.page
 
 bench-layout: java $(INSTALLED) ## compare layouts: plain, ZORDER, liquid clustering and ours (an hour on 2 cores)

@@ -47,4 +47,4 @@ def _is_close(value: str, other: str) -> bool:
     number, second = _number(value), _number(other)
     if number is None or second is None:
         return value == other
-    return math.isclose(number, second, rel_tol=1e-6, abs_tol=0.011)
+    return math.isclose(number, second, rel_tol=1e-5, abs_tol=1e-4)

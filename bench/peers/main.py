@@ -1,7 +1,9 @@
 """Compares the systems that lay out tables of a lakehouse: the same data, histories and budgets for all.
 
 Each system runs in a process and an environment of its own. All take turns, so that their times can be compared in
-pairs. Results that are newer than their workload are kept; ``--again`` measures anew.
+pairs. Results are kept as long as the code of the workload, of the benchmark and of the system stays the same;
+``--again`` measures anew. The summary and its tables are written to ``build/bench``; ``--record`` writes those of the
+repository.
 
     make bench                                              # about 30 minutes on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
@@ -22,9 +24,11 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
+from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
 
+from peers import page
 from peers.environments import python_of
 from peers.object_store import served
 from peers.summary import summary_of
@@ -43,7 +47,8 @@ WORKLOADS = {
     "customers": (customers.make, 4),
     "persons": (persons.make, 4),
 }
-LONGEST_TURN = 2 * 3600.0  # seconds
+LONGEST_TURN = 2 * 3600.0  # seconds, up to scale 1
+PRODUCT = ("otree", "catalog", "procedures", "sql_ext", "jars-build/src/main")
 QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
 
 
@@ -62,8 +67,19 @@ def make_workload(name: str, scale: float, steps: int) -> Path:
 
 def _rules() -> str:
     """A digest of the code that makes workloads."""
-    files = sorted((Path(__file__).parent / "workloads").glob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return _digest(Path(__file__).parent / "workloads")
+
+
+def code_of(system: str) -> str:
+    """A digest of the code that decides about the results of a system, apart from workloads."""
+    own = [ROOT / name for name in PRODUCT] if system == "use" else []
+    return _digest(*own, *(Path(__file__).parent / f"{name}.py" for name in ("systems", "worker", "measures")))
+
+
+def _digest(*places: Path) -> str:
+    files = [each for place in places for each in (place.rglob("*") if place.is_dir() else (place,))]
+    sources = sorted(each for each in files if each.suffix in (".py", ".scala", ".java"))
+    return hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()
 
 
 class Worker:
@@ -79,6 +95,7 @@ class Worker:
         result: Path,
         store: str | None,
         workers: int,
+        longest_turn: float,
     ) -> None:
         """Starts it.
 
@@ -91,8 +108,10 @@ class Worker:
             result: a file for the figures.
             store: the address of a server whose bucket has the tables; None for local files.
             workers: processes that run tasks; 0 = the driver.
+            longest_turn: seconds after which it counts as hanging.
         """
         self.name = system
+        self._longest_turn = longest_turn
         self.result = result
         self._log = result.with_suffix(".log").open("w", encoding="utf-8")
         python = python_of(SYSTEMS[system].environment)
@@ -116,7 +135,7 @@ class Worker:
         A process that hangs is killed.
         """
         assert self._process.stdout is not None
-        watchdog = threading.Timer(LONGEST_TURN, self._process.kill)
+        watchdog = threading.Timer(self._longest_turn, self._process.kill)
         watchdog.start()
         try:
             for line in self._process.stdout:
@@ -147,6 +166,7 @@ def run_in_turn(
     rounds: int,
     store: str | None = None,
     processes: int = 0,
+    longest_turn: float = LONGEST_TURN,
 ) -> None:
     """Runs a workload on some systems: side by side where counts are taken, and one after the other where time is.
 
@@ -157,6 +177,7 @@ def run_in_turn(
         rounds: how often a measurement runs each query.
         store: the address of a server whose bucket has the tables; None for local files.
         processes: those that run tasks for each system; 0 = its driver.
+        longest_turn: seconds after which a system counts as hanging.
     """
     with ExitStack() as stack:
         workers = []
@@ -165,7 +186,7 @@ def run_in_turn(
             # If the run fails, there are no figures, and not those of an earlier one.
             result.unlink(missing_ok=True)
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
-            workers.append(Worker(system, workload, budget, rounds, home, result, store, processes))
+            workers.append(Worker(system, workload, budget, rounds, home, result, store, processes, longest_turn))
             stack.callback(workers[-1].end)
         turn = 0
         while workers:
@@ -218,8 +239,9 @@ def main() -> None:
         help="systems side by side while counts are taken, 4 GB of memory each",
     )
     parser.add_argument("--again", action="store_true", help="measures what has been measured before")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="the summary")
+    parser.add_argument("--record", action="store_true", help=f"stores the summary in {RESULTS.relative_to(ROOT)}")
     wanted = parser.parse_args()
+    summary = RESULTS if wanted.record else BUILD / "peers.json"
     if wanted.workers and not wanted.s3:
         parser.error("--workers needs --s3: only a server counts the requests of all processes")
     if wanted.s3 and importlib.util.find_spec("moto") is None:
@@ -236,22 +258,42 @@ def main() -> None:
             stem = f"{key.replace(' ', '-')}-{wanted.rounds}"
             stored = {each: BUILD / "raw" / f"{stem}-{each}.json" for each in systems}
             made = (folder / "made-by").stat().st_mtime
-            missing = [each for each in systems if wanted.again or not _is_newer(stored[each], made)]
+            missing = [each for each in systems if wanted.again or not _is_current(stored[each], made, code_of(each))]
             for first in range(0, len(missing), wanted.at_once):
-                chosen = missing[first : first + wanted.at_once]
+                chosen = {each: stored[each] for each in missing[first : first + wanted.at_once]}
                 print(f"{key}: {' '.join(chosen)}", flush=True)
-                run_in_turn(
-                    {each: stored[each] for each in chosen}, folder, budget, wanted.rounds, store, wanted.workers
-                )
+                longest = LONGEST_TURN * max(1, wanted.scale)
+                run_in_turn(chosen, folder, budget, wanted.rounds, store, wanted.workers, longest)
+                _note_origin(chosen)
             figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
             failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
-            _store(wanted.json, key, figures)
+            _store(summary, key, figures)
+    recorded = json.loads(summary.read_text("utf-8"))
+    if wanted.record:
+        page.write(recorded)
+    else:
+        tables = summary.with_suffix(".md")
+        tables.write_text("\n".join(page.parts_of(page.OWN_PARTS, recorded).values()), "utf-8")
+        print(f"figures: {tables}")
     print("\n".join(failed))
     sys.exit(bool(failed))
 
 
-def _is_newer(path: Path, time: float) -> bool:
-    return path.exists() and path.stat().st_mtime > time
+def _is_current(path: Path, made: float, code: str) -> bool:
+    """Whether a result is newer than its workload, and of the same code."""
+    is_newer = path.exists() and path.stat().st_mtime > made
+    return is_newer and json.loads(path.read_text("utf-8")).get("code") == code
+
+
+def _note_origin(results: Mapping[str, Path]) -> None:
+    """Adds to results what they are of."""
+    git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    described = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False)
+    day = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    for system, path in results.items():
+        if path.exists():
+            origin = {"measured": day, "commit": described.stdout.strip(), "code": code_of(system)}
+            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | origin), "utf-8")
 
 
 def _store(path: Path, key: str, figures: dict[str, dict[str, object]]) -> None:

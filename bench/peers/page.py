@@ -21,9 +21,11 @@ from peers.systems import SYSTEMS
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "results" / "peers.json"
 PAGES = {
-    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "sizes", "workloads"),
+    ROOT / "docs" / "benchmark.md": ("losses", "lost queries", "runs", "sizes", "workloads"),
     ROOT / "docs" / "comparison.md": ("overview",),
 }
+OWN_PARTS = ("losses", "lost queries", "sizes", "workloads")
+"""The parts that show the figures of one machine."""
 PICTURE = ROOT / "docs" / "benchmark.svg"
 NAMES = {key: system.name for key, system in SYSTEMS.items()}
 TITLES = {
@@ -32,6 +34,14 @@ TITLES = {
     "sensors": "Sensors",
     "customers": "Customers",
     "persons": "Deleted persons",
+}
+MOMENTS = {
+    "bulk": "as loaded",
+    "refreshed": "after the refreshes",
+    "upserted": "after the upserts",
+    "new queries": "new queries, at once",
+    "new queries, a day": "new queries, at the end of the day",
+    "half a day": "after half a day",
 }
 MEASURES = {
     "bytes_read": "bytes read",
@@ -42,6 +52,7 @@ MEASURES = {
     "seconds": "time",
 }
 HEADS = {"bytes_read": "MB", "requests": "requests"}
+STATEMENTS = ("append", "upsert", "delete", "relayout")
 LOSS = 1.05
 FEWEST_TURNS = 10
 # Tables that compare workloads have this budget only.
@@ -76,7 +87,7 @@ def losses(figures: Mapping[str, Any]) -> str:
     lines = [row("workload", "measured", "what", "USE", "best", "times as much"), row(*["---"] * 6)]
     for ratio, key, name, measure, mine, (best, system) in sorted(worst.values(), key=lambda loss: -loss[0]):
         cells = (_show(measure, mine), f"{_show(measure, best)} ({NAMES[system]})")
-        lines.append(row(_title(key), name, MEASURES[measure], *cells, f"{ratio:.2f}"))
+        lines.append(row(_title(key), _moment(name), MEASURES[measure], *cells, f"{ratio:.2f}"))
     return "\n".join(lines) + "\n"
 
 
@@ -102,12 +113,11 @@ def lost_queries(figures: Mapping[str, Any]) -> str:
         for name, queries in systems["use"]["queries"].items():
             worse = []
             for query, cost in queries.items():
-                best = min(
-                    other["queries"][name][query]["bytes_read"] for system, other in systems.items() if system != "use"
-                )
+                others = (other["queries"][name][query] for system, other in systems.items() if system != "use")
+                best = min((other["bytes_read"] for other in others), default=math.inf)
                 if cost["bytes_read"] > LOSS * best:
                     worse.append(f"{query} {cost['bytes_read'] / max(best, 1):.2f}")
-            lines.append(row(_title(key), name, ", ".join(worse) or "none"))
+            lines.append(row(_title(key), _moment(name), ", ".join(worse) or "none"))
     return "\n".join(lines) + "\n"
 
 
@@ -155,9 +165,16 @@ def _workload(systems: Mapping[str, Any]) -> str:
     lines = [row("measured", "system", *heads), row(*["---"] * (len(heads) + 2))]
     for name, system in product(measured, shown):
         queries = systems[system]["queries"][name]
-        lines.append(row(name, NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs)))
+        lines.append(
+            row(_moment(name), NAMES[system], *(_show(each, total(queries, each), unit=False) for each in costs))
+        )
+    spent_on = {
+        "CPU of loading and first layout, s": ("load", "lay out"),
+        "CPU of statements, s": STATEMENTS,
+        "CPU of maintenance, s": ("maintain",),
+    }
     heads = (
-        *(("CPU of the layout, s",) if is_timed else ()),
+        *(spent_on if is_timed else ()),
         "MB written by the history",
         "MB of the table",
         "MB of its log",
@@ -166,9 +183,12 @@ def _workload(systems: Mapping[str, Any]) -> str:
     for system in shown:
         run, steps = systems[system], systems[system]["steps"]
         size = sum(table["bytes"] for table in run["sizes"][measured[-1]].values())
-        spent = f"{steps['load']['cpu_seconds'] + steps['lay out']['cpu_seconds']:.0f}" if system in timed else ""
+        spent = [
+            f"{sum(steps[step]['cpu_seconds'] for step in each if step in steps):.0f}" if system in timed else ""
+            for each in (spent_on.values() if is_timed else ())
+        ]
         sizes = [_show("bytes_read", each, unit=False) for each in (_written(run), size, run["log_bytes"])]
-        lines.append(row(NAMES[system], *([spent] if is_timed else []), *sizes))
+        lines.append(row(NAMES[system], *spent, *sizes))
     return "\n".join(lines) + "\n" + _times(systems)
 
 
@@ -187,7 +207,9 @@ def _times(systems: Mapping[str, Any]) -> str:
                 for turn in range(turns)
             )
             low, high = _interval(ratios)
-            lines.append(row(NAMES[system], name, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}"))
+            lines.append(
+                row(NAMES[system], _moment(name), f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}")
+            )
     if not lines:
         return ""
     heads = row("system", "measured", "time, relative to USE", "95 % interval") + "\n" + row(*["---"] * 4)
@@ -203,6 +225,21 @@ def _interval(ordered: list[float]) -> tuple[float, float]:
     return ordered[below], ordered[-1 - below]
 
 
+def runs(figures: Mapping[str, Any]) -> str:
+    """When each workload was measured, with which commit of this repository, and how often its queries were timed."""
+    lines = [row("workload", "systems", "day", "commit", "timed repetitions"), row(*["---"] * 5)]
+    for key, systems in figures.items():
+        groups: defaultdict[tuple[str, str, int], list[str]] = defaultdict(list)
+        for system in (each for each in NAMES if each in systems):
+            run = systems[system]
+            turns = min(len(query["seconds"]) for each in run["queries"].values() for query in each.values())
+            groups[run.get("measured", ""), run.get("commit", ""), turns].append(NAMES[system])
+        for (day, commit, turns), names in groups.items():
+            shown = "all" if len(names) == len(systems) else ", ".join(names)
+            lines.append(row(_title(key), shown, day, commit, str(turns or "none")))
+    return "\n".join(lines) + "\n"
+
+
 def sizes(figures: Mapping[str, Any]) -> str:
     """What a query costs at the end of a history, by the scale of the table; only workloads that ran at several scales.
 
@@ -211,10 +248,10 @@ def sizes(figures: Mapping[str, Any]) -> str:
     """
     runs: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
     for key, systems in figures.items():
-        name, scale, rounds, budget, *store = key.split()
+        name, scale, steps, budget, *store = key.split()
         for system, run in systems.items():
             if not store:
-                runs[f"{TITLES[name]}, {rounds} rounds, budget {budget}", system][float(scale)] = run
+                runs[f"{TITLES[name]}, {steps} steps, budget {budget}", system][float(scale)] = run
     scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
     heads = [f"scale {scale:g}: MB, requests" for scale in scales]
     lines = [row("workload", "system", *heads, "bytes, for ten times the rows"), row(*["---"] * (len(heads) + 3))]
@@ -247,14 +284,14 @@ def curves(figures: Mapping[str, Any]) -> dict[str, dict[str, list[tuple[float, 
     """
     points: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for key, systems in figures.items():
-        name, scale, rounds, _, *store = key.split()
+        name, scale, steps, _, *store = key.split()
         if store:
             continue
         for system, run in systems.items():
             last = list(run["queries"])[-1]
             size = sum(table["bytes"] for table in run["sizes"][last].values())
             written = _written(run)
-            points[f"{TITLES[name]}, scale {scale}, {rounds} rounds"][system].append(
+            points[f"{TITLES[name]}, scale {scale}, {steps} steps"][system].append(
                 (written / size, total(run["queries"][last], "bytes_read") / size)
             )
     several = {
@@ -285,12 +322,27 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-_PARTS = {"losses": losses, "lost queries": lost_queries, "sizes": sizes, "workloads": workloads, "overview": overview}
+_PARTS = {
+    "losses": losses,
+    "lost queries": lost_queries,
+    "runs": runs,
+    "sizes": sizes,
+    "workloads": workloads,
+    "overview": overview,
+}
 
 
 def parts_of(marks: Iterable[str], figures: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of a page, by the name of their marks."""
-    return {mark: _PARTS[mark](figures) for mark in marks}
+    """The parts of a page, by the name of their marks; all others are compared with USE."""
+    compared = {key: systems for key, systems in figures.items() if "use" in systems}
+    return {mark: _PARTS[mark](compared) for mark in marks}
+
+
+def write(figures: Mapping[str, Any]) -> None:
+    """Writes the parts of all pages, and the picture."""
+    for path, marks in PAGES.items():
+        path.write_text(page_with(path.read_text("utf-8"), parts_of(marks, figures)), "utf-8")
+    draw(figures, PICTURE)
 
 
 def _with_one_budget(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -304,9 +356,14 @@ def _written(run: Mapping[str, Any]) -> int:
 
 
 def _title(key: str) -> str:
-    name, scale, rounds, budget, *store = key.split()
+    name, scale, steps, budget, *store = key.split()
     places = (", on S3" if place == "s3" else f", {place.removesuffix('w')} workers" for place in store)
-    return f"{TITLES[name]}, scale {scale}, {rounds} rounds, budget {budget}{''.join(places)}"
+    return f"{TITLES[name]}, scale {scale}, {steps} steps, budget {budget}{''.join(places)}"
+
+
+def _moment(name: str) -> str:
+    """What the page calls a measurement."""
+    return MOMENTS.get(name, name)
 
 
 def _wrong(run: Mapping[str, Any]) -> str:
@@ -327,7 +384,4 @@ def _show(measure: str, value: float, unit: bool = True) -> str:
 
 
 if __name__ == "__main__":
-    recorded = json.loads(FIGURES.read_text("utf-8"))
-    for each, marks in PAGES.items():
-        each.write_text(page_with(each.read_text("utf-8"), parts_of(marks, recorded)), "utf-8")
-    draw(recorded, PICTURE)
+    write(json.loads(FIGURES.read_text("utf-8")))

@@ -7,12 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+ORIGIN = ("spark", "measured", "commit")
+"""Which versions a result is of, and its day."""
+
 
 def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Returns costs by step, and those of each query by measurement.
 
-    Bytes, requests and jobs are those of the first round, in which nothing is cached. Times are those of the others: if
-    there is no other round, there are no times, so that counts can be taken while other programs run.
+    Bytes, requests and jobs are those of the first round of each measurement. By then, the statements before it have
+    loaded the logs of their tables. Times are those of the other rounds: if there is no other round, there are no
+    times, so that counts can be taken while other programs run.
     """
     steps: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     queries: defaultdict[str, defaultdict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -25,7 +29,7 @@ def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
         else:
             steps[record["step"]].append(record)
     return {
-        "spark": result["spark"],
+        **{name: result[name] for name in ORIGIN if name in result},
         "log_bytes": result["log_bytes"],
         "sizes": sizes,
         "steps": {name: _sum(each) for name, each in steps.items()},

@@ -18,6 +18,9 @@ from peers.workload import Step, Table
 DELTA_ENVIRONMENT, ICEBERG_ENVIRONMENT, HUDI_ENVIRONMENT = "spark-4.1", "spark-4.1-bare", "spark-3.5-bare"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 HUDI = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.1.1"
+# Rows of a page, as USE writes them. Some layouts read fewer bytes with such pages, others more.
+_PAGE_ROWS = "2000"
+_SMALL_PAGES = {"spark.hadoop.parquet.page.row.count.limit": _PAGE_ROWS}
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class System:
         lay_out: rewrites a table as a whole, once after it was loaded.
         maintain: rewrites what has changed since then, at most about so many bytes where the system can be told.
         relayout: the statement that changes the columns of layout, where ``maintain`` is not just given others.
+        moves_by_itself: whether ``maintain`` rewrites files of former columns; if not, ``lay_out`` does once.
         namespace: where tables are, as the argument of ``USE``.
     """
 
@@ -43,6 +47,7 @@ class System:
     lay_out: Callable[[SparkSession, Table, int], None]
     maintain: Callable[[SparkSession, Table, int, int], None]
     relayout: str = ""
+    moves_by_itself: bool = False
     namespace: str = "bench"
     attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
         default=lambda builder, _: builder.getOrCreate()
@@ -92,6 +97,9 @@ def _delta_session(builder: SparkSession.Builder, packages: Sequence[str]) -> Sp
 def _create_delta(clause: str = "", properties: str = "") -> Callable[[SparkSession, Table, str, int], None]:
     def create(spark: SparkSession, table: Table, rows: str, file_bytes: int) -> None:
         spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(file_bytes))
+        spark.conf.set("spark.databricks.delta.autoCompact.maxFileSize", str(file_bytes))
+        # Its default of 50 is more than the appends of a history.
+        spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
         columns = ", ".join(table.layout)
         made = clause.format(columns=columns) if table.layout else ""
         wanted = f"TBLPROPERTIES ({properties.format(columns=columns, file_bytes=file_bytes)})" if properties else ""
@@ -136,18 +144,16 @@ _ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.ice.type": "hadoop",
-    # Otherwise a table of the catalog's cache may be older than the one that a procedure has rewritten.
-    "spark.sql.catalog.ice.cache-enabled": "false",
     "spark.sql.defaultCatalog": "spark_catalog",
 }
 
 
-def _create_iceberg(ordered: bool) -> Callable[[SparkSession, Table, str, int], None]:
+def _create_iceberg(ordered: bool, properties: str) -> Callable[[SparkSession, Table, str, int], None]:
     def create(spark: SparkSession, table: Table, rows: str, file_bytes: int) -> None:
+        written = f"'write.target-file-size-bytes' = '{file_bytes}', 'write.parquet.compression-codec' = 'snappy'"
         spark.sql(
-            f"CREATE TABLE {table.name} USING iceberg TBLPROPERTIES ('format-version' = '2', "
-            f"'write.target-file-size-bytes' = '{file_bytes}', 'write.parquet.compression-codec' = 'snappy') "
-            f"AS SELECT * FROM {rows}"
+            f"CREATE TABLE {table.name} USING iceberg "
+            f"TBLPROPERTIES ('format-version' = '2', {written}{properties}) AS SELECT * FROM {rows}"
         )
         if ordered and table.layout:
             spark.sql(f"ALTER TABLE {table.name} WRITE ORDERED BY {', '.join(table.layout)}")
@@ -230,22 +236,40 @@ def _run_clustering(order: str) -> dict[str, Callable[..., None]]:
 # ------------------------------------------------------------------------------------------------------------- all
 
 _AUTO = "'delta.autoOptimize.autoCompact' = 'true'"
+_ICEBERG_PAGES = f", 'write.parquet.page-row-limit' = '{_PAGE_ROWS}'"
 _INDEX = "'use.index.columns' = '{columns}', 'use.index.targetFileBytes' = '{file_bytes}'"
 
 
-def _delta(name: str, create: Callable[..., None], relayout: str = "", **rewrites: Callable[..., None]) -> System:
-    idle = {"lay_out": _nothing, "maintain": _nothing}
-    given = {**idle, **rewrites}
-    return System(name, DELTA_ENVIRONMENT, _DELTA, create, **given, relayout=relayout, attach=_delta_session)
+def _delta(
+    name: str,
+    create: Callable[..., None],
+    relayout: str = "",
+    settings: Mapping[str, str] | None = None,
+    **rewrites: Callable[..., None],
+) -> System:
+    given = {"lay_out": _nothing, "maintain": _nothing, **rewrites}
+    session = {**_DELTA, **(settings or {})}
+    return System(name, DELTA_ENVIRONMENT, session, create, **given, relayout=relayout, attach=_delta_session)
 
 
-def _iceberg(name: str, order: str) -> System:
+def _zorder(name: str, settings: Mapping[str, str] | None = None) -> System:
+    return _delta(name, _create_delta(), settings=settings, **_optimize("ZORDER BY ({columns})"))
+
+
+def _liquid(name: str, settings: Mapping[str, str] | None = None) -> System:
+    create = _create_delta("CLUSTER BY ({columns})")
+    relayout = "ALTER TABLE {table} CLUSTER BY ({columns})"
+    return _delta(name, create, relayout, settings, **_optimize(full="FULL"))
+
+
+def _iceberg(name: str, order: str, properties: str = "") -> System:
     return System(
         name,
         ICEBERG_ENVIRONMENT,
         _ICEBERG,
-        _create_iceberg(ordered=order == "sort"),
+        _create_iceberg(order == "sort", properties),
         **_rewrite_data_files(order),
+        relayout="ALTER TABLE {table} WRITE ORDERED BY {columns}" if order == "sort" else "",
         namespace="ice.bench",
     )
 
@@ -263,21 +287,21 @@ SYSTEMS = {
         _use_optimize,
         _use_optimize,
         relayout="ALTER TABLE {table} SET TBLPROPERTIES ('use.index.columns' = '{columns}')",
+        moves_by_itself=True,
         attach=_use_session,
     ),
     "delta": _delta("plain Delta", _create_delta()),
     "delta-optimize": _delta("Delta `OPTIMIZE`", _create_delta(), **_optimize()),
-    "delta-zorder": _delta("Delta `ZORDER`", _create_delta(), **_optimize("ZORDER BY ({columns})")),
-    "delta-liquid": _delta(
-        "Delta liquid clustering",
-        _create_delta("CLUSTER BY ({columns})"),
-        **_optimize(full="FULL"),
-        relayout="ALTER TABLE {table} CLUSTER BY ({columns})",
-    ),
+    "delta-zorder": _zorder("Delta `ZORDER`"),
+    "delta-zorder-pages": _zorder("Delta `ZORDER`, small pages", _SMALL_PAGES),
+    "delta-liquid": _liquid("Delta liquid clustering"),
+    "delta-liquid-pages": _liquid("Delta liquid clustering, small pages", _SMALL_PAGES),
     "delta-auto": _delta("Delta auto compaction", _create_delta(properties=_AUTO)),
     "iceberg-binpack": _iceberg("Iceberg bin-pack", ""),
     "iceberg-sort": _iceberg("Iceberg sort", "sort"),
+    "iceberg-sort-pages": _iceberg("Iceberg sort, small pages", "sort", _ICEBERG_PAGES),
     "iceberg-zorder": _iceberg("Iceberg Z-order", "zorder"),
+    "iceberg-zorder-pages": _iceberg("Iceberg Z-order, small pages", "zorder", _ICEBERG_PAGES),
     "iceberg-hilbert": _iceberg("Iceberg Hilbert", "hilbert"),
     "hudi-linear": _hudi("Hudi sort", "linear"),
     "hudi-zorder": _hudi("Hudi Z-order", "z-order"),

@@ -49,12 +49,14 @@ class Run:
         system: the system.
         storage: where its tables are.
         log: what each step cost.
+        former: names of the tables with files that are laid out by former columns.
     """
 
     spark: SparkSession
     system: System
     storage: Storage
     log: list[Record] = field(default_factory=list)
+    former: set[str] = field(default_factory=set)
 
     @contextmanager
     def measured(self, record: Record) -> Iterator[Record]:
@@ -138,6 +140,7 @@ def run_workload(run: Run, work: Workload, folder: Path, budget: float, rounds: 
             maintain(run, work, tables, account)
         elif step.kind == "relayout":
             tables[step.table] = replace(tables[step.table], layout=step.columns)
+            run.former.add(step.table)
             if run.system.relayout:
                 run.spark.sql(run.system.relayout.format(table=step.table, columns=", ".join(step.columns)))
         else:
@@ -178,15 +181,20 @@ def measure(run: Run, work: Workload, step: Step, tables: Iterable[Table], round
 
 
 def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Account) -> None:
-    """Lets the system rewrite, if its account is not empty."""
+    """Lets the system rewrite each table, if its account is not empty by then."""
     account.bytes += account.share
-    if account.bytes <= 0:
-        return
-    with run.measured({"step": "maintain"}) as record:
-        for table in work.written_tables:
-            run.system.maintain(run.spark, tables[table.name], work.file_bytes, max(1, int(account.bytes)))
-    account.bytes -= record["counts"].get("data.bytes_written", 0)
-    run.log.append(record)
+    for table in (tables[each.name] for each in work.written_tables):
+        if account.bytes <= 0:
+            return
+        is_moved = table.name in run.former and not run.system.moves_by_itself
+        with run.measured({"step": "maintain"}) as record:
+            if is_moved:
+                run.system.lay_out(run.spark, table, work.file_bytes)
+            else:
+                run.system.maintain(run.spark, table, work.file_bytes, max(1, int(account.bytes)))
+        run.former.discard(table.name)
+        account.bytes -= record["counts"].get("data.bytes_written", 0)
+        run.log.append(record)
 
 
 def live_files(run: Run, table: Table) -> dict[str, int]:

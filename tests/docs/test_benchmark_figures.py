@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -18,8 +19,8 @@ from peers.answers import is_same, texts_of  # noqa: E402
 from peers.object_store import CountingStore  # noqa: E402
 from peers.summary import summary_of  # noqa: E402
 from peers.systems import SYSTEMS  # noqa: E402
-from peers.worker import Run  # noqa: E402
-from peers.workload import load  # noqa: E402
+from peers.worker import Account, Run, maintain  # noqa: E402
+from peers.workload import Step, Table, Workload, load  # noqa: E402
 from peers.workloads import customers, page_views, persons, sensors  # noqa: E402
 
 
@@ -52,7 +53,7 @@ def _run(bytes_read=10, seconds=(1.0,), written=100, ok=True):
         "spark": "4.1.0",
         "log_bytes": 1,
         "sizes": {"bulk": {"t": {"files": 1, "bytes": 1000}}},
-        "steps": {**steps, "maintain": {"seconds": 1, "bytes_written": written}},
+        "steps": {**steps, "maintain": {"seconds": 1, "cpu_seconds": 1, "bytes_written": written}},
         "queries": {"bulk": {"Q1": _query(seconds, bytes_read, ok)}},
     }
 
@@ -64,16 +65,16 @@ def test_losses_are_listed_once_for_all_budgets_and_apart_for_each_place():
     }
     lines = page.losses(figures).splitlines()[2:]
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [
-        "TPC-H, scale 1, 4 rounds, budget 2, on S3, 2 workers",
-        "TPC-H, scale 1, 4 rounds, budget 8",
-        "TPC-H, scale 1, 4 rounds, budget 2, on S3",
+        "TPC-H, scale 1, 4 steps, budget 2, on S3, 2 workers",
+        "TPC-H, scale 1, 4 steps, budget 8",
+        "TPC-H, scale 1, 4 steps, budget 2, on S3",
     ]
 
 
 def test_losses_name_the_best_other_system():
     figures = {"tpch 1 4 2": {"use": _run(30), "delta": _run(20), "iceberg-sort": _run(10)}}
     assert (
-        "| TPC-H, scale 1, 4 rounds, budget 2 | bulk | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |"
+        "| TPC-H, scale 1, 4 steps, budget 2 | as loaded | bytes read | 0.0 MB | 0.0 MB (Iceberg sort) | 3.00 |"
         in page.losses(figures)
     )
     assert "Q1 3.00" in page.lost_queries(figures)
@@ -88,8 +89,8 @@ def test_a_wrong_answer_cannot_be_shown():
 def test_times_need_ten_turns():
     turns = [1.0] * 10
     figures = {"tpch 1 4 2": {"use": _run(seconds=turns), "delta": _run(seconds=[2.0] * 10)}}
-    assert "| plain Delta | bulk | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
-    assert "| bulk | USE | 0.0 | 1 | 0.1 | 0.1 | 1.0 |" in page.workloads(figures)
+    assert "| plain Delta | as loaded | 2.00 | 2.00 to 2.00 |" in page.workloads(figures)
+    assert "| as loaded | USE | 0.0 | 1 | 0.1 | 0.1 | 1.0 |" in page.workloads(figures)
     assert "time |" not in page.losses(figures)
     figures["tpch 1 4 2"]["delta"] = _run(seconds=[0.5] * 10)
     assert "| time | 1.0 s | 0.5 s (plain Delta) | 2.00 |" in page.losses(figures)
@@ -105,12 +106,79 @@ def test_an_overview_is_relative_to_use():
     assert "| plain Delta | 2.00 / 0.50 |  | 2.00 / 0.50 |" in shown
 
 
+def test_a_workload_says_when_and_of_what_it_was_measured():
+    old, new = _run(), _run(seconds=[1.0] * 10) | {"measured": "2026-11-29", "commit": "abc"}
+    lines = page.runs({"tpch 1 4 2": {"use": new, "delta": old}, "tpch 1 4 8": {"use": new, "delta": new}}).splitlines()
+    assert lines[2:] == [
+        "| TPC-H, scale 1, 4 steps, budget 2 | USE | 2026-11-29 | abc | 10 |",
+        "| TPC-H, scale 1, 4 steps, budget 2 | plain Delta |  |  | 1 |",
+        "| TPC-H, scale 1, 4 steps, budget 8 | all | 2026-11-29 | abc | 10 |",
+    ]
+
+
+def test_a_run_without_use_or_without_others_breaks_no_page():
+    figures = {"tpch 1 4 2": {"delta": _run()}, "tpch 1 4 8": {"use": _run()}}
+    parts = page.parts_of(page.OWN_PARTS, figures)
+    assert "budget 8" in parts["workloads"]
+    assert "budget 2" not in parts["workloads"]
+    assert "| as loaded | none |" in page.lost_queries({"tpch 1 4 2": {"use": _run()}})
+
+
+def test_results_of_other_code_are_measured_again(tmp_path, monkeypatch):
+    result = tmp_path / "a.json"
+    result.write_text('{"steps": []}')
+    made = result.stat().st_mtime - 1
+    assert not main._is_current(result, made, main.code_of("delta"))
+    main._note_origin({"delta": result, "use": tmp_path / "missing.json"})
+    assert main._is_current(result, made, main.code_of("delta"))
+    assert not main._is_current(result, made + 2, main.code_of("delta"))
+    assert main.code_of("use") != main.code_of("delta")
+    monkeypatch.setattr(main, "PRODUCT", ("otree",))
+    assert not main._is_current(result, made, main.code_of("use"))
+
+
+@pytest.mark.parametrize(("system", "expected"), [
+    ("use", ["maintain a 100", "maintain b 40", "maintain a 60"]),
+    ("delta-liquid", ["lay out a", "maintain b 40", "maintain a 60"]),
+])  # fmt: skip
+def test_each_table_gets_the_rest_of_the_budget_and_new_columns_a_layout(system, expected):
+    """Each rewrite writes 60 bytes, and each round adds 100."""
+    done = []
+
+    class Storage:
+        def start(self, _):
+            pass
+
+        def counts(self, _):
+            return {"data.bytes_written": 60}
+
+    class Measured(Run):
+        jvm = None
+
+        def _totals(self):
+            return {}
+
+    tables = {name: Table(name, "", ("x",)) for name in "ab"}
+    steps = tuple(Step("append", table=name) for name in "ab")
+    work = Workload(1, tuple(tables.values()), {}, steps)
+    fake = replace(
+        SYSTEMS[system],
+        lay_out=lambda spark, table, size: done.append(f"lay out {table.name}"),
+        maintain=lambda spark, table, size, rest: done.append(f"maintain {table.name} {rest}"),
+    )
+    run, account = Measured(None, fake, Storage(), former={"a"}), Account(100)
+    maintain(run, work, tables, account)
+    account.share = 80
+    maintain(run, work, tables, account)
+    assert done == expected
+
+
 def test_curves_are_relative_to_the_table():
     figures = {f"tpch 1 4 {budget}": {"use": _run(100 / budget, written=100 * budget)} for budget in (1, 2)}
-    assert page.curves(figures) == {"TPC-H, scale 1, 4 rounds": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
+    assert page.curves(figures) == {"TPC-H, scale 1, 4 steps": {"use": [(0.1, 0.1), (0.2, 0.05)]}}
     # A system with one budget has no curve.
     figures["tpch 1 4 1"]["delta"] = _run()
-    assert set(page.curves(figures)["TPC-H, scale 1, 4 rounds"]) == {"use"}
+    assert set(page.curves(figures)["TPC-H, scale 1, 4 steps"]) == {"use"}
     assert not page.curves({"tpch 1 4 1": {"use": _run()}})
 
 
@@ -118,8 +186,8 @@ def test_a_system_without_times_shows_none_beside_others():
     counted = _run()
     del counted["queries"]["bulk"]["Q1"]["planning"]
     shown = page.workloads({"tpch 1 4 2": {"use": _run(), "delta": counted}})
-    assert "| USE | 4 | 0.0 | 0.0 | 0.0 |" in shown
-    assert "| plain Delta |  | 0.0 | 0.0 | 0.0 |" in shown
+    assert "| USE | 4 | 0 | 1 | 0.0 | 0.0 | 0.0 |" in shown
+    assert "| plain Delta |  |  |  | 0.0 | 0.0 | 0.0 |" in shown
 
 
 def test_a_summary_takes_bytes_of_the_first_round_and_times_of_the_others():
@@ -227,14 +295,14 @@ def test_a_server_counts_requests_by_bucket_and_kind_of_object():
 
 def test_sizes_show_how_bytes_grow():
     figures = {"tpch 0.1 4 2": {"use": _run(1_000_000)}, "tpch 10 4 2": {"use": _run(25_000_000)}}
-    assert "| TPC-H, 4 rounds, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
+    assert "| TPC-H, 4 steps, budget 2 | USE | 1.00, 1 | 25.00, 1 | 5.0 |" in page.sizes(figures)
     assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}})
     assert "Not measured" in page.sizes({"tpch 1 4 2": {"use": _run()}, "tpch 10 8 2": {"use": _run()}})
 
 
 def test_figures_of_a_bucket_are_named():
     figures = {"tpch 1 4 2": {"use": _run()}, "tpch 1 4 2 s3": {"use": _run()}}
-    assert "### TPC-H, scale 1, 4 rounds, budget 2, on S3" in page.workloads(figures)
+    assert "### TPC-H, scale 1, 4 steps, budget 2, on S3" in page.workloads(figures)
     assert not page.curves(figures)
 
 
