@@ -49,6 +49,7 @@ WORKLOADS = {
 }
 LONGEST_TURN = 2 * 3600.0  # seconds, up to scale 1
 PRODUCT = ("otree", "catalog", "procedures", "sql_ext", "jars-build/src/main")
+MEASURING = ("systems", "worker", "workload", "measures", "answers")
 QUICK = ("use", "delta", "delta-liquid", "delta-zorder", "iceberg-zorder")
 
 
@@ -73,7 +74,7 @@ def _rules() -> str:
 def code_of(system: str) -> str:
     """A digest of the code that decides about the results of a system, apart from workloads."""
     own = [ROOT / name for name in PRODUCT] if system == "use" else []
-    return _digest(*own, *(Path(__file__).parent / f"{name}.py" for name in ("systems", "worker", "measures")))
+    return _digest(*own, *(Path(__file__).parent / f"{name}.py" for name in MEASURING))
 
 
 def _digest(*places: Path) -> str:
@@ -262,9 +263,10 @@ def main() -> None:
             for first in range(0, len(missing), wanted.at_once):
                 chosen = {each: stored[each] for each in missing[first : first + wanted.at_once]}
                 print(f"{key}: {' '.join(chosen)}", flush=True)
+                origins = {each: _origin(each) for each in chosen}
                 longest = LONGEST_TURN * max(1, wanted.scale)
                 run_in_turn(chosen, folder, budget, wanted.rounds, store, wanted.workers, longest)
-                _note_origin(chosen)
+                _note_origins(chosen, origins)
             figures = {each: json.loads(path.read_text("utf-8")) for each, path in stored.items() if path.exists()}
             failed += [f"failed: see {stored[each].with_suffix('.log')}" for each in systems if each not in figures]
             _store(summary, key, figures)
@@ -285,15 +287,19 @@ def _is_current(path: Path, made: float, code: str) -> bool:
     return is_newer and json.loads(path.read_text("utf-8")).get("code") == code
 
 
-def _note_origin(results: Mapping[str, Path]) -> None:
-    """Adds to results what they are of."""
+def _origin(system: str) -> dict[str, str]:
+    """What a result of now is of."""
     git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     described = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False)
     day = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    return {"measured": day, "commit": described.stdout.strip(), "code": code_of(system)}
+
+
+def _note_origins(results: Mapping[str, Path], origins: Mapping[str, Mapping[str, str]]) -> None:
+    """Adds to results what they are of."""
     for system, path in results.items():
         if path.exists():
-            origin = {"measured": day, "commit": described.stdout.strip(), "code": code_of(system)}
-            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | origin), "utf-8")
+            path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | dict(origins[system])), "utf-8")
 
 
 def _store(path: Path, key: str, figures: dict[str, dict[str, object]]) -> None:

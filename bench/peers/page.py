@@ -246,16 +246,16 @@ def sizes(figures: Mapping[str, Any]) -> str:
     The last column is the factor by which bytes grow when the table becomes ten times as large, from the smallest scale
     and the largest one.
     """
-    runs: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
+    by_scale: defaultdict[tuple[str, str], dict[float, Mapping[str, Any]]] = defaultdict(dict)
     for key, systems in figures.items():
         name, scale, steps, budget, *store = key.split()
         for system, run in systems.items():
             if not store:
-                runs[f"{TITLES[name]}, {steps} steps, budget {budget}", system][float(scale)] = run
-    scales = sorted({scale for each in runs.values() if len(each) > 1 for scale in each})
+                by_scale[f"{TITLES[name]}, {steps} steps, budget {budget}", system][float(scale)] = run
+    scales = sorted({scale for each in by_scale.values() if len(each) > 1 for scale in each})
     heads = [f"scale {scale:g}: MB, requests" for scale in scales]
     lines = [row("workload", "system", *heads, "bytes, for ten times the rows"), row(*["---"] * (len(heads) + 3))]
-    for (title, system), each in runs.items():
+    for (title, system), each in by_scale.items():
         if len(each) > 1:
             low, high = min(each), max(each)
             growth = (_per_query(each[high], "bytes_read") / _per_query(each[low], "bytes_read")) ** (

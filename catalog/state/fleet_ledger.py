@@ -119,6 +119,11 @@ class Refusal:
     until: int | None
     is_first: bool = False
 
+    @property
+    def text(self) -> str:
+        """The code and the message, for people."""
+        return f"{self.code}: {self.message}"
+
 
 @dataclass(frozen=True)
 class LedgerState:

@@ -108,7 +108,7 @@ def _turn(spark: SparkSession, member: Member) -> FleetRow:
         record_outcome(found, member.appraisal, run.committed_bytes, app.clock.now())
     refusal = budget.refusal
     if refusal is not None:
-        reason = f"{refusal.code}: {refusal.message}"
+        reason = refusal.text
     state = OPTIMIZED if run.committed else IDLE if refusal is None else WAITING
     return FleetRow(None, name, database, state, reason)
 

@@ -127,7 +127,7 @@ class RunReports:
             result.has_conflict,
             run.stop_reason,
             result.maintained,
-            "" if refusal is None else _text(refusal),
+            "" if refusal is None else refusal.text,
             None if offer is None else offer.saving,
         )
         if ended.problems:
@@ -147,10 +147,5 @@ class RunReports:
             table: full name of the table whose run was refused.
             refusal: why.
         """
-        message = _text(refusal)
-        logger.warning("A budget of the fleet is used up: %s", message)
-        self._notifications.send(Notification(BUDGET_USED_UP, table, self._clock.now(), message))
-
-
-def _text(refusal: Refusal) -> str:
-    return f"{refusal.code}: {refusal.message}"
+        logger.warning("A budget of the fleet is used up: %s", refusal.text)
+        self._notifications.send(Notification(BUDGET_USED_UP, table, self._clock.now(), refusal.text))

@@ -217,7 +217,7 @@ def _row(number: int, member: Member, ledger: LedgerState, now: int) -> FleetRow
     elif automation is not None:
         state, reason = automation.state, automation.last_error or automation.note
     elif offer is not None:
-        state, reason = READY, offer.objection or (None if refusal is None else f"{refusal.code}: {refusal.message}")
+        state, reason = READY, offer.objection or (None if refusal is None else refusal.text)
     else:
         state = UNKNOWN if member.appraisal is None else IDLE
     is_ranked = offer is not None and offer.is_worthwhile

@@ -111,7 +111,7 @@ class QueuePlace:
     def note(self) -> str:
         """Why a budget does not let the table run, for people; empty if none keeps it waiting."""
         if self.refusal is not None:
-            return f"{self.refusal.code}: {self.refusal.message}"
+            return self.refusal.text
         offer = self.offer
         if offer is None:
             return ""

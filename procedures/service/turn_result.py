@@ -59,14 +59,14 @@ def run_turn(
         The result. Errors are part of it, and not raised.
     """
     errors: list[str] = []
-    conflicts = 0
+    has_conflict = False
 
     def attempt(step: Callable[[], _Result], default: _Result) -> _Result:
-        nonlocal conflicts
+        nonlocal has_conflict
         try:
             return step()
         except ConcurrentChangeError:
-            conflicts += 1
+            has_conflict = True
         except Exception as error:  # noqa: BLE001 - shown in the table's state; the next run retries
             errors.append(error_text(error))
         return default
@@ -87,5 +87,5 @@ def run_turn(
         next(iter(errors[:of_strategies]), None),
         tuple(maintained),
         tuple(errors[of_strategies:]),
-        conflicts > 0,
+        has_conflict,
     )

@@ -114,7 +114,7 @@ class Workers:
         with self._lock:
             self.stop(location, "PROPERTIES_CHANGED", "the table's properties are invalid")
             worker = self._workers.get(location)
-            text = f"{error.code}: {error.message}"
+            text = error_text(error)
             if worker is not None:
                 worker.failures.error = text
                 return

@@ -64,5 +64,5 @@ def text_of(field: StructField) -> Column:
     text = value.cast("string")
     if not isinstance(field.dataType, TimestampType):
         return text
-    stands_for_it = text.cast(field.dataType).eqNullSafe(value)
+    stands_for_it = text.try_cast(field.dataType).eqNullSafe(value)
     return F.when(stands_for_it, text).otherwise(F.concat(text, F.date_format(value, "XXX")))
