@@ -68,11 +68,15 @@ class Blocks:
         """
         return self._of(keep)
 
+    def take(self, positions: Integers) -> Blocks:
+        """Returns the blocks at some positions, in this order."""
+        return self._of(positions)
+
     def between(self, first: int, end: int) -> Blocks:
         """Returns the blocks from one position to before another."""
         return self._of(slice(first, end))
 
-    def _of(self, keep: Flags | slice) -> Blocks:
+    def _of(self, keep: Flags | Integers | slice) -> Blocks:
         columns = (self.file, self.cube, self.min_weight, self.max_weight, self.elements)
         file, cube, low, high, elements = (column[keep] for column in columns)
         return Blocks(file, cube, self.cube_ids, low, high, elements)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from catalog.columns.column_names import FoundColumn
+from catalog.columns.column_names import FoundColumn, find_stored
 from catalog.errors import TableError, TooComplexError, UseError
 from catalog.files import arrays, file_table
 from catalog.files.arrays import UNKNOWN, Floats
@@ -146,6 +146,10 @@ class TableSnapshot:
             IndexFormatError: the properties name one that is missing or cannot be read.
         """
         return newest_revision(self.configuration, self.stored_revisions)
+
+    def has_columns_of(self, revision: Revision) -> bool:
+        """Whether the table still has all columns of a revision: other index columns allow to drop the former ones."""
+        return all(find_stored(self.schema, column) is not None for column in revision.columns)
 
     @cached_property
     def revision_ids_in_use(self) -> frozenset[int]:

@@ -55,12 +55,14 @@ def indexed_revision(snapshot: TableSnapshot, wanted: int | None, strategy: str)
     """
     if wanted == 0:
         return f"{strategy}: revision 0 is not indexed"
-    if wanted is None:
-        return snapshot.latest_revision or f"{strategy}: the table has no indexed files yet"
-    revision = snapshot.revisions.get(wanted)
+    revision = snapshot.latest_revision if wanted is None else snapshot.revisions.get(wanted)
+    if revision is None and wanted is None:
+        return f"{strategy}: the table has no indexed files yet"
     if revision is None:
         known = [str(number) for number in snapshot.revisions if number > 0]
         raise UnknownNameError.of("revision", str(wanted), known, "revision_id")
+    if not snapshot.has_columns_of(revision):
+        return f"{strategy}: a column of revision {revision.revision_id} was dropped; see revision_rewrite"
     return revision
 
 

@@ -59,9 +59,15 @@ def overfull_cube(files: FileTable, revision: Revision, bytes_per_iter: int) -> 
         for cube, elements, largest_write in _overfull_cubes(files, blocks, revision.desired_cube_size)
         if can_be_split(elements, largest_write, revision.desired_cube_size)
     )
+    if not candidates:
+        return None
     first: OverfullCube | None = None
+    by_cube = np.argsort(blocks.cube, kind="stable")
+    ordered = blocks.cube[by_cube]
     for _, negated, cube in islice(candidates, _CUBES_CONSIDERED):
-        found = _with_files(files, blocks, cube, -negated, bytes_per_iter)
+        start, end = np.searchsorted(ordered, (cube, cube + 1))
+        held = blocks.take(by_cube[start:end])
+        found = _with_files(files, held, blocks.cube_ids[cube], -negated, bytes_per_iter)
         if found.is_relieved:
             return found
         first = first or found
@@ -81,8 +87,7 @@ def _overfull_cubes(files: FileTable, blocks: Blocks, desired: int) -> list[tupl
     return [(int(cube), int(elements[cube]), int(largest[cube])) for cube in overfull]
 
 
-def _with_files(files: FileTable, blocks: Blocks, cube: int, elements: int, bytes_per_iter: int) -> OverfullCube:
-    held = blocks.where(blocks.cube == cube)
+def _with_files(files: FileTable, held: Blocks, cube_id: str, elements: int, bytes_per_iter: int) -> OverfullCube:
     holding, file = np.unique(held.file, return_inverse=True)
     # Numbers of writes are in the order of their ids.
     numbers, of_file = np.unique(files.write[holding], return_inverse=True)
@@ -97,4 +102,4 @@ def _with_files(files: FileTable, blocks: Blocks, cube: int, elements: int, byte
     taken = by_write[: int(count[order[:end]].sum())][:MAX_FILES_PER_GROUP]
     of_writes = rows[order[:end]]
     is_relieved = has_rows_of_others(int(of_writes.sum()), int(of_writes.max()))
-    return OverfullCube(blocks.cube_ids[cube], elements, taken, end, is_relieved)
+    return OverfullCube(cube_id, elements, taken, end, is_relieved)

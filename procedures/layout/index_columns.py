@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.columns.column_names import column_stored_as, find_stored, logical_name
+from catalog.columns.column_names import column_stored_as, logical_name
 from catalog.errors import IndexUnreadableError
 from catalog.jvm.row_expressions import RowExpressions
 from catalog.table.snapshot import TableSnapshot
@@ -80,15 +80,10 @@ def stored_columns_of(session: SparkSession, snapshot: TableSnapshot, revision: 
     """The columns of a revision under the names that they have in data files.
 
     Raises:
-        UnknownNameError: the table has no longer all of them; see ``has_columns``.
+        UnknownNameError: the table has no longer all of them; see ``TableSnapshot.has_columns_of``.
     """
     columns = [column_stored_as(snapshot.schema, c) for c in revision.columns]
     return IndexColumns(session, revision, tuple(column.stored_name for column in columns))
-
-
-def has_columns(snapshot: TableSnapshot, revision: Revision) -> bool:
-    """Whether the table still has all columns of a revision: other index columns allow to drop the former ones."""
-    return all(find_stored(snapshot.schema, column) is not None for column in revision.columns)
 
 
 def index_value(spark: SparkSession, column: Column) -> Column:

@@ -68,7 +68,7 @@ def write_kept_rows(handle: KeptRows, app: Application, observe: StepObserver = 
     facts = handle.facts()
     snapshot = TableSnapshot.of(handle.state(), facts.location)
     configuration, revision = snapshot.index_configuration, snapshot.latest_revision
-    if configuration is None or revision is None:
+    if configuration is None or revision is None or not snapshot.has_columns_of(revision):
         return NO_INDEX
     if has_other_hash_types(snapshot, configuration):
         return OTHER_HASH_TYPES

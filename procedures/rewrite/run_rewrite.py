@@ -15,7 +15,6 @@ from catalog.jvm.session import MOST_ROWS_KEY
 from otree.block import REWRITES_TAG, TIER_TAG, TIME_RANGE_TAG, WRITE_TAG
 from otree.tree import Tree
 from procedures.groups.group import Concatenate, FileRun
-from procedures.layout.index_columns import has_columns
 from procedures.layout.layout_writer import LayoutWriter
 from procedures.layout.step import Step
 from procedures.layout.tags import FileHistory, carry_thresholds, facts_of, tags_of
@@ -88,7 +87,7 @@ class RunRewrite:
         rows = transaction.in_runs(rows, [run.paths for run in runs])
         writer = LayoutWriter(self.session, transaction, snapshot, observe, strict=True)
         revision = snapshot.revisions[group.revision_id] if group.revision_id else None
-        if revision is None or not has_columns(snapshot, revision):
+        if revision is None or not snapshot.has_columns_of(revision):
             files = writer.write_unplaced(rows)
             observe(Step.VERIFY)
             return RewriteOutput(0, _unindexed_facts(files), _tags(files, group, self.facts, self.write_id))

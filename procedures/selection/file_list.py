@@ -18,7 +18,8 @@ NAME = "FileList"
 class FileList(Strategy):
     """Takes all files that may be chosen, those of one revision together; unindexed ones first, which are indexed.
 
-    It is for runs that are restricted to named files: what it writes has other names, so that it ends.
+    It is for runs that are restricted to named files: what it writes has other names, so that it ends. Files of a
+    revision whose column was dropped are indexed again.
     """
 
     name: ClassVar[str] = NAME
@@ -32,7 +33,8 @@ class FileList(Strategy):
             yield f"{NAME}: none of the files is there any more"
         for revision in revisions.tolist():
             positions = np.flatnonzero(files.revision == revision)
+            stays = revision > 0 and table.snapshot.has_columns_of(table.snapshot.revisions[revision])
             for first, end in pieces(files.size[positions], Limits(None)):
                 taken = InputFile.of(files, positions[first:end])
                 note = f"{counted(len(taken), 'named file')} of revision {revision}"
-                yield Relayout(NAME, revision, "NAMED_FILES", taken, note)
+                yield Relayout(NAME, revision if stays else 0, "NAMED_FILES", taken, note)

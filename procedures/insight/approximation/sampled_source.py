@@ -9,6 +9,7 @@ from itertools import chain
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
 
 from catalog.columns.column_names import logical_name
 from catalog.errors import UnknownNameError
@@ -209,9 +210,7 @@ class SampledSource:
         rows = data.select(*keys, *inputs, F.col(WEIGHT), *named)
         for condition in self.query.having:
             rows = rows.where(condition.column(self.spark))
-        # A NULL alone does not change the hash: (NULL, 5) would have that of (5, NULL).
-        names = [F.col(key_column(n)) for n in range(len(keys))]
-        hashed = [F.xxhash64(*names, *map(F.isnull, names)).alias(GROUP)] if keys else []
+        hashed = [_hash_of_keys(rows, len(keys)).alias(GROUP)] if keys else []
         return rows.select(*rows.columns[: len(keys) + len(inputs) + 1], *hashed)
 
     def _number(self, value: Input) -> Column:
@@ -291,3 +290,10 @@ def _name(scan: SkippingScan, stored: str) -> str:
     except UnknownNameError as error:
         subject = f"A sample by the column {stored}, which the table no longer has,"
         raise not_supported(subject, "Index other columns with use.index.") from error
+
+
+def _hash_of_keys(rows: DataFrame, number: int) -> Column:
+    """A NULL alone does not change Spark's hash: (NULL, 5) would have that of (5, NULL), also inside of a key."""
+    names = [key_column(n) for n in range(number)]
+    nested = [name for name in names if isinstance(rows.schema[name].dataType, StructType | ArrayType)]
+    return F.xxhash64(*names, *map(F.isnull, names), *(F.col(name).cast("string") for name in nested))

@@ -1,8 +1,10 @@
 """Revisions whose columns were dropped after others were declared, without Spark."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from listed_tables import REVISION, cube, file, table_files
 from pyspark.sql.types import IntegerType, StructType
 
 from catalog.columns.column_names import shown_name
@@ -10,18 +12,24 @@ from catalog.errors import UnknownNameError
 from catalog.jvm.file_writer import DataFile
 from otree.block import REWRITES_TAG, TIME_RANGE_TAG, WRITE_TAG
 from procedures.groups.group import Concatenate, FileRun, InputFile
-from procedures.layout.index_columns import has_columns, stored_columns_of
+from procedures.groups.strategy import TableFiles
+from procedures.layout.index_columns import stored_columns_of
+from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
+from procedures.loop.optimize_settings import OptimizeSettings
 from procedures.rewrite.inputs import InputFacts
 from procedures.rewrite.run_rewrite import RunRewrite
 
 SCHEMA = StructType().add("B", IntegerType(), metadata={"delta.columnMapping.physicalName": "col-b"})
 DROPPED, PRESENT = SimpleNamespace(columns=("col-a", "col-b")), SimpleNamespace(columns=("col-b",))
-SNAPSHOT = SimpleNamespace(schema=SCHEMA, revisions={1: DROPPED, 2: PRESENT})
+SNAPSHOT = SimpleNamespace(
+    schema=SCHEMA,
+    revisions={1: DROPPED, 2: PRESENT},
+    has_columns_of=lambda revision: revision is PRESENT,
+)
 
 
 def test_columns_of_a_revision_are_all_there_or_an_error():
     assert stored_columns_of(None, SNAPSHOT, PRESENT).columns == ("col-b",)
-    assert (has_columns(SNAPSHOT, PRESENT), has_columns(SNAPSHOT, DROPPED)) == (True, False)
     with pytest.raises(UnknownNameError, match="col-a"):
         stored_columns_of(None, SNAPSHOT, DROPPED)
     assert [shown_name(SCHEMA, stored) for stored in DROPPED.columns] == ["col-a", "B"]
@@ -59,3 +67,28 @@ def test_a_rewrite_of_runs_leaves_files_of_dropped_columns_unindexed():
     assert transaction.written == [(["a"],)]
     assert (output.revision_id, [facts.path for facts in output.facts]) == (0, ["part-00000-x.parquet"])
     assert output.tags == {"part-00000-x.parquet": {WRITE_TAG: "w", TIME_RANGE_TAG: "5,6", REWRITES_TAG: "2.000"}}
+
+
+@pytest.mark.parametrize("strategy", ["SortedRunCompaction", "LeveledCompaction", "CubeDefragmentation"])
+def test_strategies_leave_files_of_dropped_columns_alone(strategy):
+    """Their rows could not be placed again: each run would fail."""
+    files = [file(name, {cube(0): 900}) for name in "abcd"]
+    assert findings_without_x(files, strategy) == [
+        f"{strategy}: a column of revision {REVISION} was dropped; see revision_rewrite"
+    ]
+
+
+def test_named_files_of_dropped_columns_are_indexed_again():
+    [group] = findings_without_x([file("a", {cube(0): 900})], "FileList", files=["a"])
+    assert (group.revision_id, [f.path for f in group.files]) == (0, ["a"])
+
+
+def findings_without_x(listed, strategy, **arguments):
+    settings = OptimizeSettings.of({**DEFAULT_ARGUMENTS, "table": "t", "strategy": strategy, **arguments})
+    table = table_files(listed)
+    schema = StructType([field for field in table.snapshot.schema.fields if field.name != "x"])
+    properties = {**table.snapshot.configuration, "use.index.columns": "y"}
+    snapshot = replace(table.snapshot, schema=schema, configuration=properties)
+    snapshot.__dict__["file_table"] = table.files
+    [chosen] = settings.strategies
+    return list(chosen.groups(TableFiles(snapshot), settings.selection[chosen.name]))

@@ -8,6 +8,7 @@ from placement import check_placement
 from pyspark.sql import functions as F
 from tables import NUMBERS, numbers
 
+from catalog.files.file_table import Blocks
 from otree.overfull import can_be_split, is_overfull
 from otree.revision import Revision
 from otree.transformation import LinearTransformation
@@ -85,6 +86,17 @@ def test_a_cube_that_stays_overfull_does_not_keep_others_from_being_split():
     found = overfull_group(_of_writes([*root, *other]), REVISION, "S", 2_000)
     assert isinstance(found, Relayout)
     assert found.reason == "OVERFULL_CUBE_A"
+
+
+def test_blocks_are_not_read_again_for_each_cube(monkeypatch):
+    """A thousand cubes that no rewrite relieves are looked at: each by its own blocks."""
+    cubes = [f"{first}{second}" for first in "ABCDEFGH" for second in "ABCDEFGH"]
+    writes = [(cube, rows) for cube in cubes for rows in (20_000, 9_000, 100)]
+    read = []
+    taken = Blocks.take
+    monkeypatch.setattr(Blocks, "take", lambda self, positions: read.append(len(positions)) or taken(self, positions))
+    assert isinstance(overfull_group(_of_writes(writes), REVISION, "S", 1_000), SkippedGroup)
+    assert sum(read) == len(writes)
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=8), st.integers(1, 1000))
