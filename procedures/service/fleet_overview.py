@@ -172,7 +172,7 @@ def with_automation(member: Member, automation: Automation | None, now: int) -> 
     facts = None if automation is None else automation.offer
     if facts is None:
         return replace(member, automation=automation, offer=None, waited=0)
-    offer = Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read)
+    offer = Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read, facts.is_asked)
     return replace(member, automation=automation, offer=offer, waited=max(0, now - facts.since))
 
 

@@ -19,6 +19,7 @@ from catalog.system_tables.system_table import error_text
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.budget import RunBudget
+from procedures.fleet.offer import Offer
 from procedures.service.cluster_load import ClusterLoad
 from procedures.service.ended_run import RunReports
 from procedures.service.execution import Engine, Turn
@@ -281,8 +282,10 @@ class Workers:
         def check() -> Appraisal | None:
             if not self._is_time(worker, now):
                 return None
-            known = worker.place.appraisal
-            is_same = known is not None and known.version == worker.version
+            if worker.asks(now):
+                return Appraisal(worker.version or 0, Offer.asked(budget.group_bytes or 1))
+            known, offer = worker.place.appraisal, worker.place.offer
+            is_same = known is not None and known.version == worker.version and offer is not None and not offer.is_asked
             if is_same and not self._engine.read_since(worker.location, worker.place.appraised_at):
                 return known
             strategies = worker.due_strategies(now)
