@@ -174,7 +174,7 @@ class Engine(Protocol):
         """Whether the table is suspended."""
         ...
 
-    def commits(self, location: str, after: int, most: int) -> int:
+    def commits(self, location: str, after: int, newest: int, most: int) -> int:
         """Commits of others since the last optimization; see ``commits_since``."""
         ...
 
@@ -316,9 +316,9 @@ class SparkEngine:
         """See ``Engine.suspended``."""
         return is_suspended(self._spark, location)
 
-    def commits(self, location: str, after: int, most: int) -> int:
+    def commits(self, location: str, after: int, newest: int, most: int) -> int:
         """See ``Engine.commits``."""
-        return commits_since(self._spark, location, OPERATION, after, most)
+        return commits_since(self._spark, location, OPERATION, after, newest, most)
 
     def files(self, table: str) -> Files:
         """See ``Engine.files``; one Spark job, none for a version that was read before."""
