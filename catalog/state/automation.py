@@ -19,6 +19,7 @@ class OfferFacts:
         is_recorded: whether recorded reads say so.
         is_read: whether a scan has read the table since its last turn.
         since: since when it waits for its turn, epoch milliseconds.
+        is_asked: whether the owner asks for the rewrite, whatever reads save.
     """
 
     cost: int
@@ -26,6 +27,7 @@ class OfferFacts:
     is_recorded: bool
     is_read: bool
     since: int
+    is_asked: bool = False
 
 
 @dataclass(frozen=True)

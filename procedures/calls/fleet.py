@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import ConcurrentChangeError, UnknownNameError
 from catalog.jvm.session import interrupted
+from catalog.jvm.session_threads import in_threads
 from catalog.state.automation import FAILED, RUNNING, WAITING
 from catalog.state.fleet_ledger import FleetLedger
 from catalog.system_tables.system_table import error_text
@@ -26,6 +28,8 @@ from procedures.service.schedule import Schedule
 from procedures.service.service_settings import FLEET_LOCATION
 
 OPTIMIZED = "optimized"
+# An interrupt is noticed after so many tables were planned.
+_APPRAISALS = 8
 
 
 def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> list[FleetRow]:
@@ -46,7 +50,7 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
     if database is not None and not spark.catalog.databaseExists(database):
         raise UnknownNameError.of("schema", database, [row.name for row in spark.catalog.listDatabases()])
     members = members_of(spark, app.automations, app.clock.now(), database)
-    members = in_order(member if interrupted(spark) else _appraised(spark, member, dry_run) for member in members)
+    members = in_order(_all_appraised(spark, members, dry_run))
     done: dict[str, FleetRow] = {}
     for member in () if dry_run else members:
         # What the service of this process has found of a table that is suspended, or cannot be planned, is no offer.
@@ -62,6 +66,15 @@ def fleet(call: Call, database: str | None = None, dry_run: bool = False) -> lis
 
 def _ledger(spark: SparkSession) -> FleetLedger:
     return ledger_of(spark, FLEET_LOCATION.optional_of_conf(spark.conf.get))
+
+
+def _all_appraised(spark: SparkSession, members: Sequence[Member], dry_run: bool) -> Iterator[Member]:
+    """The members with what they offer, a few planned at the same time; after an interrupt, as they are."""
+    for first in range(0, len(members), _APPRAISALS):
+        some = members[first : first + _APPRAISALS]
+        yield from (
+            some if interrupted(spark) else in_threads(spark, lambda member: _appraised(spark, member, dry_run), some)
+        )
 
 
 def _appraised(spark: SparkSession, member: Member, dry_run: bool) -> Member:

@@ -104,7 +104,7 @@ def record_outcome(table: ManagedTable, appraisal: Appraisal, rewritten: int, no
         now: epoch milliseconds.
     """
     offer = appraisal.offer
-    if offer is None or rewritten <= 0:
+    if offer is None or offer.is_asked or rewritten <= 0:
         return
     done = min(1.0, rewritten / max(offer.cost, 1))
     predicted, saving = appraisal.saved_share * done, offer.saving * done

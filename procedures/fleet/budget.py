@@ -74,6 +74,16 @@ class RunBudget:
             return None
         return self._asked(lambda state: state.spend(self._pools, self._database, size, self._clock.now()))
 
+    def has_room(self, size: int) -> bool:
+        """Whether some bytes may be spent now; spends nothing. If not, ``refusal`` says why.
+
+        Args:
+            size: the bytes.
+        """
+        if self.group_bytes is None:
+            return True
+        return self._asked(lambda state: (state, state.refusal(self._pools, size, self._clock.now()))) is None
+
     @contextmanager
     def running(self, run: Run) -> Iterator[Stop | None]:
         """Counts a run as one under way while the block runs.

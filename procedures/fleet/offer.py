@@ -28,12 +28,23 @@ class Offer:
         cost: bytes to rewrite.
         is_recorded: whether recorded reads say so; otherwise it is an assumption.
         is_read: whether a scan has read the table since its last rewrite; True if there was none, or if nobody knows.
+        is_asked: whether the owner asks for the rewrite, whatever reads save.
     """
 
     saving: float
     cost: int
     is_recorded: bool
     is_read: bool = True
+    is_asked: bool = False
+
+    @classmethod
+    def asked(cls, cost: int) -> Offer:
+        """A rewrite that the owner asks for, and that nobody has planned.
+
+        Args:
+            cost: bytes to rewrite at most.
+        """
+        return cls(0.0, cost, is_recorded=False, is_asked=True)
 
     @classmethod
     def of(
@@ -57,7 +68,8 @@ class Offer:
         """
         saved = saved_per_scan(groups, rate.share_read, table_bytes, target_bytes)
         saving = saved * rate.scans_per_day * correction
-        return cls(saving, sum(group.bytes for group in groups), rate.is_recorded, is_read)
+        is_asked = any(isinstance(group, Concatenate) and group.removal is not None for group in groups)
+        return cls(saving, sum(group.bytes for group in groups), rate.is_recorded, is_read, is_asked)
 
     @property
     def saving_per_byte(self) -> float:
@@ -76,6 +88,8 @@ class Offer:
     @property
     def objection(self) -> str | None:
         """Why the rewrite is not worth its bytes: a reason code, and the same for people; None if it is."""
+        if self.is_asked:
+            return None
         if not self.is_read:
             return f"{NOT_READ}: no read was recorded yet, or since the last turn"
         if self.saving_per_byte < LEAST_SAVING_PER_BYTE:

@@ -20,7 +20,7 @@ def priority(offer: Offer, waited_millis: int) -> float:
 
     A table passes those that save n times as much per byte and were rewritten just now after log2(n) doublings: two
     weeks for twice as much. Shorter times spend the budget on old work instead of on work that saves more.
-    Offers that are not worth their bytes have no priority, however long they wait.
+    Offers that are not worth their bytes have no priority, however long they wait. What an owner asks for comes first.
 
     Args:
         offer: what the table offers.
@@ -28,6 +28,8 @@ def priority(offer: Offer, waited_millis: int) -> float:
     """
     if not offer.is_worthwhile:
         return 0.0
+    if offer.is_asked:
+        return math.inf
     return offer.saving_per_byte * math.pow(2.0, min(max(waited_millis, 0) / DOUBLING_MILLIS, MOST_DOUBLINGS))
 
 

@@ -31,12 +31,15 @@ class SelectionSettings:
         revision_id: revision to optimize, None = the newest.
         options: values of the strategy's own options, checked and complete.
         named_files: the files that the run is restricted to, as the caller spells them; None = all files.
+        budget_bytes: bytes after which a budget lets no strategy take a further file, whatever it would take; None = no
+            budget.
     """
 
     bytes_per_iter: int
     revision_id: int | None
     options: Mapping[str, Any]
     named_files: tuple[str, ...] | None = None
+    budget_bytes: int | None = None
 
     def with_batch_limit(self, most_bytes: int | None) -> SelectionSettings:
         """The same with ``batch_bytes`` of at most this size; unchanged where there is no limit or no such option."""

@@ -28,6 +28,7 @@ class PlanRequest:
         arrivals: which unindexed files are left to the next run; None = none.
         failed: by strategy, paths of files whose groups were not committed because of a conflict, and are to be planned
             again.
+        left_out: strategies whose groups no budget of this size pays for.
     """
 
     most_groups: int = 1
@@ -35,6 +36,7 @@ class PlanRequest:
     batch_bytes: int | None = None
     arrivals: Arrivals | None = None
     failed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
 
 
 class Planner(Protocol):

@@ -142,7 +142,9 @@ class OptimizeSettings:
         if group_bytes is None:
             return limited
         selection = {
-            name: replace(asked, bytes_per_iter=min(asked.bytes_per_iter, group_bytes)).with_batch_limit(group_bytes)
+            name: replace(
+                asked, bytes_per_iter=min(asked.bytes_per_iter, group_bytes), budget_bytes=group_bytes
+            ).with_batch_limit(group_bytes)
             for name, asked in self.selection.items()
         }
         return replace(limited, selection=selection)

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from catalog.counted_nouns import agreeing, counted
 from catalog.errors import ConcurrentChangeError, UseError
 from catalog.jvm.java_errors import known_error
+from catalog.state.fleet_ledger import TOO_LARGE
 from catalog.state.lease import HeldBy, Lease
 from procedures.declare.runs import Run, Stop
 from procedures.groups.group import Group, SkippedGroup
@@ -125,6 +126,7 @@ class Optimizer:
         self._outcomes_at = 0
         # By strategy, the files of groups that failed by a conflict, as long as they are not rewritten.
         self._failed: dict[str, frozenset[str]] = {}
+        self._left_out: frozenset[str] = frozenset()
         # Bytes of a batch at most after a conflict, None after a commit.
         self._batch_bytes: int | None = None
 
@@ -186,6 +188,9 @@ class Optimizer:
                 progress = stack.enter_context(parts.progress())
             groups, refusal = self._affordable(plan.groups)
             if refusal is not None and not groups:
+                if refusal.code == TOO_LARGE:
+                    self._leave_out(plan.groups[0], refusal)
+                    continue
                 self._end_with(refusal)
                 return
             self._rewrite_groups(replace(plan, groups=groups), progress)
@@ -203,7 +208,8 @@ class Optimizer:
         since = self._arrived_since
         arrivals = None if since is None else Arrivals(since, self._indexed_bytes)
         most = limits.next_groups(run), limits.next_bytes(run)
-        plan = self._parts.planner.plan(PlanRequest(*most, self._batch_bytes, arrivals, dict(self._failed)))
+        request = PlanRequest(*most, self._batch_bytes, arrivals, dict(self._failed), self._left_out)
+        plan = self._parts.planner.plan(request)
         self._warnings, self._planned_version = plan.warnings, plan.version
         self._arrived, self._changed = plan.arrived, plan.changed
         if since is None:
@@ -263,6 +269,12 @@ class Optimizer:
                 paid.append(group)
             refusal = refusal or refused
         return tuple(paid), refusal
+
+    def _leave_out(self, group: Group, refusal: Stop) -> None:
+        """Goes on with the other strategies; the report says why this one has no turn, and that the run is not done."""
+        self._left_out |= {group.strategy}
+        skipped = SkippedGroup(group.strategy, refusal.code, len(group.files), group.bytes, refusal.message)
+        self._report.append(replace(skipped_row(self._iteration, skipped, self._planned_version), version=None))
 
     # ----------------------------------------------------------------------------------------------------- rewriting
 

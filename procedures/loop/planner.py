@@ -93,6 +93,8 @@ class TablePlanner:
             going_on, self._findings = None if is_contended else self._findings, None
             scans = partial(_scans_since, table, snapshot.settings)
             for strategy in settings.strategies:
+                if strategy.name in request.left_out:
+                    continue
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on
                     break

@@ -90,16 +90,20 @@ class ComparedFiles:
 _COMPARED = ComparedFiles()
 
 
-def first_files(files: Sequence[FileWithOutdated], bytes_per_iter: int) -> tuple[FileWithOutdated, ...]:
+def first_files(
+    files: Sequence[FileWithOutdated], bytes_per_iter: int, budget_bytes: int | None = None
+) -> tuple[FileWithOutdated, ...]:
     """Takes files of the first revision that has any, those first that lose the largest share of their rows; pure.
 
     Args:
         files: the files with outdated rows.
         bytes_per_iter: bytes after which no further file is taken; an eighth of the bytes of all files if that is more.
+        budget_bytes: bytes after which no further file is taken in any case; None = no such limit.
     """
     revision_id = min((f.revision_id for f in files), default=0)
     of_revision = sorted((f for f in files if f.revision_id == revision_id), key=lambda f: (-f.share, f.file.path))
     most_bytes = max(bytes_per_iter, sum(f.file.size for f in files) // _MOST_ITERATIONS)
+    most_bytes = most_bytes if budget_bytes is None else min(most_bytes, budget_bytes)
     return tuple(of_revision[: first_piece(_sizes(f.file.size for f in of_revision), most_bytes)])
 
 
@@ -187,7 +191,7 @@ class LatestRowCompaction(Strategy):
             return
         some = new.tolist() if len(new) < min(len(numbers), _MOST_NEW_FILES) else None
         outdated = OutdatedRows.find(snapshot, order, ties, some)
-        taken = first_files(outdated.files, settings.bytes_per_iter)
+        taken = first_files(outdated.files, settings.bytes_per_iter, settings.budget_bytes)
         if taken:
             paths = {f.file.path for f in taken}
             others = tuple((f.path, f.deletion_vector) for f in outdated.later if f.path not in paths)

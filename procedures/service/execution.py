@@ -32,6 +32,7 @@ from catalog.table.snapshot import TableSnapshot
 from procedures.declare.runs import Run
 from procedures.fleet.appraisal import Appraisal, appraise, record_outcome
 from procedures.fleet.budget import RunBudget
+from procedures.fleet.offer import Offer
 from procedures.groups.plan import ARRIVED, CHANGED
 from procedures.insight.health.health import health_of
 from procedures.insight.health.score import score_of
@@ -113,9 +114,18 @@ class Turn:
     budget: RunBudget
     appraisal: Appraisal | None = None
 
+    @property
+    def _offer(self) -> Offer | None:
+        return None if self.appraisal is None else self.appraisal.offer
+
+    def is_affordable(self) -> bool:
+        """Whether the run may begin: what an owner asks for is compared only if its bytes would be allowed."""
+        offer = self._offer
+        return offer is None or not offer.is_asked or self.budget.has_room(offer.cost)
+
     def settings(self, schedule: Schedule) -> OptimizeSettings:
         """The settings of the run."""
-        offer = None if self.appraisal is None else self.appraisal.offer
+        offer = self._offer
         return schedule.settings().within(self.budget.group_bytes, None if offer is None else max(offer.cost, 1))
 
 
@@ -164,7 +174,7 @@ class Engine(Protocol):
         """Whether the table is suspended."""
         ...
 
-    def commits(self, location: str, after: int, most: int) -> int:
+    def commits(self, location: str, after: int, newest: int, most: int) -> int:
         """Commits of others since the last optimization; see ``commits_since``."""
         ...
 
@@ -306,9 +316,9 @@ class SparkEngine:
         """See ``Engine.suspended``."""
         return is_suspended(self._spark, location)
 
-    def commits(self, location: str, after: int, most: int) -> int:
+    def commits(self, location: str, after: int, newest: int, most: int) -> int:
         """See ``Engine.commits``."""
-        return commits_since(self._spark, location, OPERATION, after, most)
+        return commits_since(self._spark, location, OPERATION, after, newest, most)
 
     def files(self, table: str) -> Files:
         """See ``Engine.files``; one Spark job, none for a version that was read before."""

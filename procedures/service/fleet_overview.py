@@ -9,6 +9,10 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from catalog.epoch_millis import moment
+from catalog.jvm.log_probe import FAILED as UNREADABLE
+from catalog.jvm.log_probe import LATE
+from catalog.jvm.metastore import database_of
+from catalog.jvm.session_threads import in_threads
 from catalog.properties.fleet_properties import Pool
 from catalog.state.automation import RUNNING, SUSPENDED, Automation, Automations
 from catalog.state.fleet_ledger import MOST_AHEAD_MILLIS, LedgerState
@@ -120,6 +124,9 @@ class Member:
 def members_of(spark: SparkSession, automations: Automations, now: int, database: str | None = None) -> list[Member]:
     """The tables that a service looks after, with what is known of them without planning.
 
+    Looks go on until each table has answered, as long as any does. One of which nobody can tell whether a service looks
+    after it has a problem.
+
     Args:
         spark: session whose metastore counts.
         automations: the tables of the service of this process.
@@ -127,13 +134,29 @@ def members_of(spark: SparkSession, automations: Automations, now: int, database
         database: only its tables; None = all.
     """
     tables = SparkTables(spark)
-    listed = tables.listed()
-    registry = Registry()
-    due = dict.fromkeys(listed, True)
-    registry.update(due, listed, tables.look(registry.questions(due)), tables.inherited(listed.values()))
-    known = (table for table in registry.take_updated() if database is None or table.database == database)
-    members = [member_of(spark, table, automations.get(table.location), now) for table in known]
-    return [member for member in members if member is not None]
+    listed = {location: name for location, name in tables.listed().items() if database in (None, database_of(name))}
+    registry, inherited = Registry(), tables.inherited(listed.values())
+    due, unseen = dict.fromkeys(listed, True), dict[str, str]()
+    while due:
+        sightings = tables.look(registry.questions(due))
+        registry.update(due, listed, sightings, inherited)
+        unseen |= {place: seen.detail for place, seen in zip(due, sightings, strict=True) if seen.state == UNREADABLE}
+        late = {place: True for place, seen in zip(due, sightings, strict=True) if seen.state == LATE}
+        if len(late) == len(due):
+            unseen |= dict.fromkeys(late, "its file system does not answer")
+            break
+        due = late
+
+    def member(table: KnownTable) -> Member | None:
+        return member_of(spark, table, automations.get(table.location), now)
+
+    members = [found for found in in_threads(spark, member, registry.take_updated()) if found is not None]
+    return [*members, *(_unseen(place, listed[place], why, automations) for place, why in unseen.items())]
+
+
+def _unseen(location: str, name: str, why: str, automations: Automations) -> Member:
+    table = KnownTable(name, location, "", -1, {}, database=database_of(name))
+    return Member(table, None, problem=f"It cannot be read: {why}.", automation=automations.get(location))
 
 
 def member_of(spark: SparkSession, table: KnownTable, automation: Automation | None, now: int) -> Member | None:
@@ -172,7 +195,7 @@ def with_automation(member: Member, automation: Automation | None, now: int) -> 
     facts = None if automation is None else automation.offer
     if facts is None:
         return replace(member, automation=automation, offer=None, waited=0)
-    offer = Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read)
+    offer = Offer(facts.saving, facts.cost, facts.is_recorded, facts.is_read, facts.is_asked)
     return replace(member, automation=automation, offer=offer, waited=max(0, now - facts.since))
 
 

@@ -69,6 +69,9 @@ class QueuePlace:
         self.refusal = refusal
         if refusal is not None and not rewritten:
             self.appraisal, self.waits_since = appraisal, waits_since
+        elif appraisal is not None and appraisal.offer is not None and appraisal.offer.is_asked:
+            # The other strategies have waited all the same.
+            self.waits_since = waits_since
         return refusal is None and appraisal is not None and rewritten > 0
 
     def offers(self, appraisal: Appraisal, now: int) -> None:
@@ -117,6 +120,8 @@ class QueuePlace:
             return ""
         if offer.objection is not None:
             return offer.objection
+        if offer.is_asked:
+            return "waits for its turn: the table asks for compaction by its primary key"
         cost, saving = size_text(offer.cost), size_text(offer.saving)
         return f"waits for its turn: {cost} to rewrite save reads about {saving} per day"
 
@@ -126,4 +131,4 @@ class QueuePlace:
         offer = self.offer
         if offer is None or self.waits_since is None:
             return None
-        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, offer.is_read, self.waits_since)
+        return OfferFacts(offer.cost, offer.saving, offer.is_recorded, offer.is_read, self.waits_since, offer.is_asked)

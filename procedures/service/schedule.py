@@ -158,9 +158,14 @@ class Schedule:
         return {name: pace for name, pace in paces.items() if pace is not None}
 
     @property
+    def asked(self) -> frozenset[str]:
+        """The strategies that the owner asks for whatever reads save, and whose plans compare rows."""
+        return frozenset({LATEST_ROW_COMPACTION}.intersection(self.strategies))
+
+    @property
     def removes(self) -> bool:
         """Whether rows or former versions are removed, as the properties of the table ask for."""
-        return self.retention is not None or LATEST_ROW_COMPACTION in self.strategies
+        return self.retention is not None or bool(self.asked)
 
     def settings(self) -> OptimizeSettings:
         """Returns the settings of a run."""

@@ -37,34 +37,35 @@ class TableChecks:
         checks = {place: self._prepared(partial(self.engine.suspended, place)) for place in locations}
         return self.calls.answers(checks, CHECK_SECONDS)
 
-    def may_run(self, worker: Worker, triggers: Triggers) -> tuple[bool, bool]:
-        """Whether a table is suspended, and whether a run may start.
+    def may_run(self, questions: Mapping[Worker, Triggers]) -> dict[Worker, tuple[bool, bool] | Exception]:
+        """Whether tables are suspended, and whether their runs may start; all are asked at the same time.
 
         Args:
-            worker: of the table.
-            triggers: one of them has to be reached, if there are any.
+            questions: for the worker of each table, its triggers. One of them has to be reached, if there are any.
 
-        Raises:
-            FileSystemError: there is no answer in time, or an earlier check has not ended.
+        Returns:
+            Two answers for each table, or what was raised: a ``FileSystemError`` if there is no answer in time, or an
+            earlier check has not ended.
         """
-
-        def check() -> tuple[bool, bool]:
-            suspended = self.engine.suspended(worker.location)
-            return suspended, not suspended and (not triggers.any or self._is_reached(worker, triggers))
-
+        answers: dict[Worker, tuple[bool, bool] | Exception] = {}
         # The first list of files of a large table takes longer.
-        seconds, place = FILES_SECONDS if triggers.of_files else CHECK_SECONDS, worker.location
-        answer = self.calls.answers({place: self._prepared(check)}, seconds).get(place)
-        if answer is None:
-            raise FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        for seconds, is_of_files in ((CHECK_SECONDS, False), (FILES_SECONDS, True)):
+            asked = {w: triggers for w, triggers in questions.items() if triggers.of_files == is_of_files}
+            checks = {w.location: self._prepared(partial(self._check, w, triggers)) for w, triggers in asked.items()}
+            answered = self.calls.answers(checks, seconds)
+            late = FileSystemError(f"No answer within {seconds:g} seconds; other tables do not wait for it.")
+            answers |= {worker: answered.get(worker.location, late) for worker in asked}
+        return answers
+
+    def _check(self, worker: Worker, triggers: Triggers) -> tuple[bool, bool]:
+        suspended = self.engine.suspended(worker.location)
+        return suspended, not suspended and (not triggers.any or self._is_reached(worker, triggers))
 
     def _is_reached(self, worker: Worker, triggers: Triggers) -> bool:
         if triggers.commits is not None:
             after = -1 if worker.settled is None else worker.settled
-            if self.engine.commits(worker.location, after, triggers.commits) >= triggers.commits:
+            newest, most = worker.version or 0, triggers.commits
+            if self.engine.commits(worker.location, after, newest, most) >= most:
                 return True
         if not triggers.of_files:
             return False

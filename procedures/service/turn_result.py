@@ -75,7 +75,7 @@ def run_turn(
     with turn.budget.running(run) as refused:
         if refused is not None:
             return TurnResult()
-        if schedule.strategies:
+        if schedule.strategies and turn.is_affordable():
             outcome = attempt(partial(engine.run, run, schedule, pool, turn), outcome)
         of_strategies = len(errors)
         for name in maintenance:

@@ -41,7 +41,7 @@ def next_turns(due: Sequence[Worker], waiting: Collection[Worker], free: int, no
     optimizing = [worker for worker in due if worker.startable_strategies(now)]
     if len(optimizing) <= free and not any(worker.has_byte_limit for worker in optimizing):
         return Turns((), due, (), False)
-    known = {worker: None for worker in optimizing if worker.place.is_known(worker.version or 0, now, interval)}
+    known = {worker: None for worker in optimizing if worker.knows_offer(now, interval)}
     held = _held(waiting, now)
     allowed = [w for w in known if all(_priority(w, now) >= held.get(pool.label, 0.0) for pool in w.pools)]
     order = ranked(allowed, lambda worker: (_offer(worker), worker.place.waited(now)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from catalog.properties.fleet_properties import Pool
+from catalog.properties.lifecycle_properties import Pace
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
@@ -17,6 +18,8 @@ from procedures.service.queue_place import MOST_DOUBLINGS_OF_LOOKS, QueuePlace
 from procedures.service.schedule import Schedule
 from procedures.service.turn_result import TurnResult
 
+# Rows are compared so often at most if the owner lists the strategy without a pace, and bytes are limited.
+_PACE_OF_ASKED = Pace(interval=3_600_000)
 HANGING_MILLIS = 3_600_000
 """Other tables do not wait for a run without any progress for so long."""
 
@@ -48,11 +51,15 @@ class Worker:
         """Newest known version."""
         self.settled: int | None = None
         """Version at which a run found nothing more to do."""
+        self._asked_settled: int | None = None
+        """The same for what the owner asks for, where it has turns of its own."""
         self.measured: int | None = None
         """Version at which the triggers were last evaluated."""
         self.last_run: int | None = None
         self.failures = FailureStreak("attempts")
         """Runs of strategies and checks that failed."""
+        self._asked_failures = FailureStreak("attempts")
+        """Turns that the owner asks for that failed, which delay no other strategies."""
         self.maintenance_failures = FailureStreak("attempts at maintenance")
         """Runs whose maintenance failed, which delays no strategies."""
         self.skipped_note = ""
@@ -110,9 +117,27 @@ class Worker:
         return self.settled is not None and self.version == self.settled
 
     def due_strategies(self, now: int) -> tuple[str, ...]:
-        """Returns the strategies that may run: all without a pace, and those whose pace is met."""
-        paces = {name: self.schedule.paces.get(name) for name in self.schedule.strategies}
-        return self._last_runs.due(paces, now, self.version or 0)
+        """Returns the strategies that may run: all without a pace, and those whose pace is met.
+
+        In a table with a budget of bytes, what the owner asks for has turns of its own, which come first.
+        """
+        asked = self.schedule.asked if self.has_byte_limit else frozenset()
+        paces = {
+            name: self.schedule.paces.get(name, _PACE_OF_ASKED if name in asked else None)
+            for name in self.schedule.strategies
+        }
+        due = self._last_runs.due(paces, now, self.version or 0)
+        return tuple(name for name in due if name in asked) or due
+
+    def asks(self, now: int) -> bool:
+        """Whether its next turn is one that the owner asks for, and that nobody plans beforehand."""
+        return self.has_byte_limit and not self.schedule.asked.isdisjoint(self.due_strategies(now))
+
+    def knows_offer(self, now: int, interval: int) -> bool:
+        """Whether it is known what the next turn offers; see ``QueuePlace.is_known``."""
+        offer = self.place.offer
+        is_of_turn = offer is not None and offer.is_asked == self.asks(now)
+        return is_of_turn and self.place.is_known(self.version or 0, now, interval)
 
     def startable_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may start now; none if the table is only due for maintenance."""
@@ -199,13 +224,17 @@ class Worker:
             self.maintains_at = self.maintains_at if refusal is None else now + retry
             return
         has_rewritten_offer = self.place.end_turn(refusal, rewritten)
+        is_too_large = refusal is not None and refusal.code == TOO_LARGE
+        if self._is_asked_turn and (rewritten or self._asked_failures.error or is_too_large):
+            # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
+            self._last_runs.record(self._running, now, self.version or 0)
         if refusal is not None:
-            pause = interval if refusal.code == TOO_LARGE else retry
+            pause = interval if is_too_large else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
             if not self.maintenance_failures.count:
                 self.maintains_at = min(self.maintains_at, self.due_at)
             self.retries = True
-        elif has_rewritten_offer and self.failures.error is None:
+        elif self.failures.error is None and (has_rewritten_offer or (self._is_asked_turn and not self.asks(now))):
             # Others may be worth more now; if not, it goes on at once.
             self.due_at = now
         self.publish()
@@ -240,16 +269,20 @@ class Worker:
             self._succeeded()
         if appraisal.offer is None:
             self.place.appraisal = self.place.waits_since = None
-            strategies = self.due_strategies(now)
-            if appraisal.is_settled and set(strategies) == set(self.schedule.strategies):
-                self.settled, self.retries, self.has_rest = appraisal.version, False, False
+            # A pace that was met meanwhile is that of a turn of its own.
+            strategies = () if self.asks(now) else self.due_strategies(now)
+            done = self.schedule.asked if self._asked_settled == appraisal.version else frozenset()
+            if appraisal.is_settled and done.union(strategies).issuperset(self.schedule.strategies):
+                self.settled, self.retries = appraisal.version, False
+            self.has_rest = self.has_rest and not appraisal.is_settled
             # A run would have found nothing.
             self._last_runs.record(strategies, now, appraisal.version)
             self.skip_turn(now, interval)
             return
         self.place.offers(appraisal, now)
         if not appraisal.offer.is_worthwhile and self.has_byte_limit:
-            self.due_at = now + self.place.pause(interval)
+            # What the owner asks for does not wait until this offer is looked at again.
+            self.due_at = now + (interval if self.schedule.asked else self.place.pause(interval))
         self.publish()
 
     @property
@@ -282,7 +315,8 @@ class Worker:
         self._leave_queue()
         self._succeeded()
         self.maintenance_failures.end()
-        self.settled = self.measured = None
+        self._asked_failures.end()
+        self.settled = self._asked_settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
         self.due_at = self.maintains_at = now
@@ -349,21 +383,26 @@ class Worker:
             self._last_runs.record(self._running, started, version)
         self._last_runs.record(result.maintained, started, version)
         if self._running:
-            self._strategies_failed = error is not None
+            self._strategies_failed = self._strategies_failed if self._is_asked_turn else error is not None
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
-            self.retries, self.has_rest = self.settled is None, settled is None
+            self._asked_settled = settled if self._running <= self.schedule.asked else self._asked_settled
+            # One trigger starts the turn that the owner asks for and that of the others.
+            self.retries, self.has_rest = self.settled is None, settled is None or self._is_asked_turn
             self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         next_start = max(started + interval, now)
-        if error is not None:
+        if self._is_asked_turn:
+            self._end_asked(error)
+        elif error is not None:
             self.failures.add(error)
         elif not self._strategies_failed:
             self._succeeded()
         if self._running:
-            self.due_at = max(self.due_at, next_start if error is None else now + self.failures.pause(interval))
+            is_pausing = error is not None and not self._is_asked_turn
+            self.due_at = max(self.due_at, now + self.failures.pause(interval) if is_pausing else next_start)
         self._end_maintenance(result, now, interval)
         self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:
@@ -371,6 +410,17 @@ class Worker:
             self.change(schedule, now)
         else:
             self.publish()
+
+    @property
+    def _is_asked_turn(self) -> bool:
+        """Whether the current run, or the last one, is a turn that the owner asks for."""
+        return self.has_byte_limit and bool(self._running) and self._running <= self.schedule.asked
+
+    def _end_asked(self, error: str | None) -> None:
+        if error is None:
+            self._asked_failures.end()
+        else:
+            self._asked_failures.add(error)
 
     def _end_maintenance(self, result: TurnResult, now: int, interval: int) -> None:
         if result.maintenance_errors:
@@ -395,7 +445,7 @@ class Worker:
 
     @property
     def _error(self) -> str | None:
-        return self.failures.error or self.maintenance_failures.error
+        return self.failures.error or self._asked_failures.error or self.maintenance_failures.error
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from catalog.system_tables.system_table import error_text
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.budget import RunBudget
+from procedures.fleet.offer import Offer
 from procedures.service.cluster_load import ClusterLoad
 from procedures.service.ended_run import RunReports
 from procedures.service.execution import Engine, Turn
@@ -37,6 +38,8 @@ _APPRAISALS = 4
 # A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
 # a service that was killed is replaced within a minute.
 _RETRY_MILLIS = 10_000
+# Tables that are asked at the same time whether a run may start, and how long a round begins to ask others.
+_MOST_ASKED, _CHECKING_SECONDS = 16, 10.0
 Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
 
 
@@ -165,26 +168,65 @@ class Workers:
             idle = [worker for worker in self._workers.values() if worker.run is None]
             free = settings.max_tables - self._running(now)
             turns = next_turns(due, idle, free, now, self._interval)
-        load: ClusterLoad | None = None
         started = [(worker, worker.startable_strategies(now)) for worker in turns.start]
-        for worker, strategies in [*((worker, ()) for worker in turns.maintain), *started]:
-            if free <= 0:
-                break
-            maintenance = worker.due_maintenance(now)
-            chosen = strategies if strategies and self._is_time(worker, now) else ()
-            if chosen or (maintenance and self._may_run(worker, now, Triggers())):
-                # Other jobs are counted once in a round, and only if a run has something to do.
-                load = self._load(settings) if load is None else load
-                if self._begins(worker, chosen, maintenance, settings.pool, load, is_ranked=turns.is_ranked):
-                    free -= 1
-            elif not strategies and not maintenance:
-                self._skip_turn(worker, now)
+        self._start_some([*((worker, ()) for worker in turns.maintain), *started], free, turns.is_ranked, settings)
         self._appraise_some([worker for worker in turns.appraise if worker.is_due(now)], settings)
         with self._lock:
             still_due = set(due)
             waiting = any(w.run is None and (w.is_appraising or w in still_due) for w in idle)
             if waiting and self._running(now) >= settings.max_tables:
                 self._make_room(now)
+
+    def _start_some(
+        self,
+        candidates: Sequence[tuple[Worker, tuple[str, ...]]],
+        free: int,
+        is_ranked: bool,
+        settings: ServiceSettings,
+    ) -> None:
+        """Starts runs of workers, each with the strategies that may start; a few tables are asked at the same time."""
+        now, begun = self._clock.now(), self._clock.monotonic()
+        load: ClusterLoad | None = None
+        left = list(candidates)
+        while left and free > 0:
+            if self._clock.monotonic() - begun >= _CHECKING_SECONDS:
+                # The loop must look at the tables again; then it goes on.
+                self._wake()
+                return
+            asked = _next_asked(left, free)
+            left = left[len(asked) :]
+            maintained = {worker: worker.due_maintenance(now) for worker, _ in asked}
+            answers = self._answers(asked, maintained, now)
+            for worker, strategies in asked:
+                maintenance = maintained[worker]
+                if maintenance and worker not in answers:
+                    # A trigger that cannot be evaluated keeps nobody from maintenance.
+                    answers |= self._asked({worker: Triggers()}, now)
+                    strategies = ()
+                suspended, reached = answers.get(worker, (True, False))
+                chosen = strategies if reached and not worker.is_settled else ()
+                maintenance = () if suspended else maintenance
+                if free > 0 and (chosen or maintenance):
+                    # Other jobs are counted once in a round, and only if a run has something to do.
+                    load = self._load(settings) if load is None else load
+                    free -= self._begins(worker, chosen, maintenance, settings.pool, load, is_ranked=is_ranked)
+
+    def _answers(
+        self,
+        asked: Sequence[tuple[Worker, tuple[str, ...]]],
+        maintained: Mapping[Worker, tuple[str, ...]],
+        now: int,
+    ) -> dict[Worker, tuple[bool, bool]]:
+        """Whether due workers are suspended, and whether a trigger is reached; only those that have something to do."""
+        questions = {}
+        for worker, strategies in asked:
+            maintenance = maintained[worker]
+            is_waiting = bool(strategies) and not worker.is_settled
+            if is_waiting or maintenance:
+                questions[worker] = _triggers(worker) if is_waiting else Triggers()
+            if worker.is_settled if strategies else not maintenance:
+                self._skip_turn(worker, now)
+        return self._asked(questions, now)
 
     def stop_suspended_runs(self) -> None:
         """Stops the runs of tables that another process has suspended."""
@@ -209,25 +251,28 @@ class Workers:
         if worker.is_settled:
             self._skip_turn(worker, now)
             return False
+        return self._asked({worker: _triggers(worker)}, now).get(worker, (True, False))[1]
 
-        # Own commits of a run that has ended early would count as an optimization.
-        return self._may_run(worker, now, Triggers() if worker.has_rest else worker.schedule.triggers)
+    def _asked(self, questions: Mapping[Worker, Triggers], now: int) -> dict[Worker, tuple[bool, bool]]:
+        """Whether tables are suspended, and whether a trigger is reached; maintenance needs none.
 
-    def _may_run(self, worker: Worker, now: int, triggers: Triggers) -> bool:
-        """Whether the table is not suspended and a trigger is reached; maintenance needs none."""
-        checked = self._checked(worker, partial(self._checks.may_run, worker, triggers))
-        if checked is None:
-            return False
-        suspended, reached = checked
-        with self._lock:
-            if not self._has(worker):
-                return False
-            worker.suspended = suspended
-            if suspended:
-                worker.suspend(now, self._interval)
-            elif not reached:
-                worker.record_not_reached()
-        return reached
+        A table whose check fails is missing, and so is one that was removed meanwhile.
+        """
+        answers: dict[Worker, tuple[bool, bool]] = {}
+        for worker, answer in self._checks.may_run(questions).items():
+            with self._lock:
+                if not self._has(worker):
+                    continue
+                if isinstance(answer, Exception):
+                    worker.record_failed_check(error_text(answer), self._clock.now(), self._interval)
+                    continue
+                answers[worker] = answer
+                worker.suspended, reached = answer
+                if worker.suspended:
+                    worker.suspend(now, self._interval)
+                elif not reached:
+                    worker.record_not_reached()
+        return answers
 
     def _has(self, worker: Worker) -> bool:
         """Whether the worker was not removed during a check of its table; the caller holds the lock."""
@@ -281,8 +326,10 @@ class Workers:
         def check() -> Appraisal | None:
             if not self._is_time(worker, now):
                 return None
-            known = worker.place.appraisal
-            is_same = known is not None and known.version == worker.version
+            if worker.asks(now):
+                return Appraisal(worker.version or 0, Offer.asked(budget.group_bytes or 1))
+            known, offer = worker.place.appraisal, worker.place.offer
+            is_same = known is not None and known.version == worker.version and offer is not None and not offer.is_asked
             if is_same and not self._engine.read_since(worker.location, worker.place.appraised_at):
                 return known
             strategies = worker.due_strategies(now)
@@ -391,3 +438,18 @@ class Workers:
         for thread in threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in threads)
+
+
+def _triggers(worker: Worker) -> Triggers:
+    """The triggers of its next run; own commits of a run that has ended early would count as an optimization."""
+    return Triggers() if worker.has_rest else worker.schedule.triggers
+
+
+def _next_asked(left: Sequence[tuple[Worker, tuple[str, ...]]], free: int) -> Sequence[tuple[Worker, tuple[str, ...]]]:
+    """The first candidates, up to the one with which so many runs are expected to start as may start."""
+    expected = 0
+    for number, (worker, _) in enumerate(left[:_MOST_ASKED], start=1):
+        expected += not _triggers(worker).any
+        if expected >= free:
+            return left[:number]
+    return left[:_MOST_ASKED]

@@ -61,7 +61,7 @@ class FakeTable:
         most = self.batch_bytes if request.batch_bytes is None else min(self.batch_bytes, request.batch_bytes)
         groups, arrived = [], None
         files = [input_file(path, size, self.times.get(path, 0)) for path, size in self.files.items()]
-        while files and len(groups) < request.most_groups:
+        while files and len(groups) < request.most_groups and STRATEGY not in request.left_out:
             taken = [files.pop(0)]
             while files and sum(f.size for f in taken) < most:
                 taken.append(files.pop(0))

@@ -167,7 +167,7 @@ class FakeEngine:
     def suspended(self, location):
         return location in self.is_suspended
 
-    def commits(self, location, after, most):
+    def commits(self, location, after, newest, most):
         self.looks.append(location)
         return self.commits_of_others
 

@@ -1,5 +1,6 @@
 """``CALL use.fleet`` without Spark: which tables have a turn, and what they must still be then."""
 
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 from fleet_fakes import NOW, SCHEDULE, known_table
 
 from catalog.errors import TableError
+from catalog.jvm import session_threads
 from catalog.state.fleet_ledger import LedgerState
 from procedures.calls import fleet as fleet_call
 from procedures.calls.fleet import fleet
@@ -37,6 +39,8 @@ def turns(monkeypatch):
     optimized = {}
     monkeypatch.setattr(fleet_call, "interrupted", lambda spark: False)
     monkeypatch.setattr(fleet_call, "record_outcome", lambda *arguments: None)
+    monkeypatch.setattr(session_threads, "activate", lambda spark: None)
+    monkeypatch.setattr(session_threads, "InheritableThread", threading.Thread)
     ledger = SimpleNamespace(state=LedgerState)
     monkeypatch.setattr(fleet_call, "_ledger", lambda spark: ledger)
 
@@ -122,3 +126,14 @@ def test_another_table_of_the_name_has_no_turn(turns):
 def test_a_table_that_is_dropped_meanwhile_does_not_end_the_call(turns):
     assert list(turns(_member("dropped"), _member("healthy"))) == ["spark_catalog.web.healthy"]
     assert turns.rows["spark_catalog.web.dropped"].state == "failed"
+
+
+def test_tables_are_planned_at_the_same_time(turns, monkeypatch):
+    together, appraise = threading.Barrier(8), fleet_call.appraise
+
+    def meeting(*arguments, **named):
+        together.wait(60)
+        return appraise(*arguments, **named)
+
+    monkeypatch.setattr(fleet_call, "appraise", meeting)
+    assert len(turns(*(_member(f"t{number}") for number in range(8)))) == 8

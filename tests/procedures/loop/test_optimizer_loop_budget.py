@@ -1,9 +1,13 @@
 """The loop asks a budget for the bytes of each group, before the group begins."""
 
-from optimizer_fakes import FakeOptimizer, committed, outcome
+from dataclasses import replace
 
+from optimizer_fakes import STRATEGY, FakeOptimizer, committed, input_file, outcome
+
+from catalog.state.fleet_ledger import TOO_LARGE
 from procedures.declare.runs import Stop
-from procedures.service.execution import is_complete, settled_version
+from procedures.groups.group import Relayout
+from procedures.service.execution import is_complete, note_of, settled_version
 
 
 class Budget:
@@ -58,3 +62,27 @@ def test_nothing_is_spent_while_another_run_holds_the_lease():
     fake.lease.other = fake.lease_of_another()
     fake.optimize()
     assert fake.spend.asked == []
+
+
+def test_a_strategy_whose_group_no_budget_pays_for_leaves_the_others_their_turn():
+    fake = _optimizer(25, 40)
+    fake.spend = lambda size: Stop(TOO_LARGE, "a group of 40 bytes is larger") if size > 25 else None
+    plan_of_first = fake.table.plan
+
+    def plan(request):
+        plan = plan_of_first(request)
+        if STRATEGY not in request.left_out or "other" in {path for paths in fake.table.rewritten for path in paths}:
+            return plan
+        fake.table.files["other"] = 10
+        return replace(plan, groups=(Relayout("Other", 0, "OTHER", (input_file("other"),), "1 file"),))
+
+    fake.table.plan = plan
+    report = fake.optimize()
+    assert [(row.strategy, row.state, row.reason) for row in report] == [
+        (STRATEGY, "skipped", TOO_LARGE),
+        ("Other", "committed", "OTHER"),
+    ]
+    assert fake.table.rewritten == [("other",)]
+    # It is not done, and says so.
+    assert not is_complete(report, fake.run)
+    assert f"{STRATEGY}: {TOO_LARGE}" in note_of(report)

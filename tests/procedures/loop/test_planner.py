@@ -106,6 +106,14 @@ def test_the_first_strategy_with_a_group_wins_and_what_was_passed_over_is_told_o
     assert three.asked == []
 
 
+def test_a_strategy_that_is_left_out_is_not_asked(planner_of):
+    one, two = Scripted("One", [concatenate("a"), concatenate("b")]), Scripted("Two", [relayout("c")])
+    planner = planner_of(one, two)
+    assert paths(planner.plan(PlanRequest())) == ["a"]
+    assert paths(planner.plan(PlanRequest(left_out=frozenset({"One"})))) == ["c"]
+    assert len(one.asked) == 1
+
+
 def test_files_that_arrived_during_the_run_are_left(planner_of):
     late = Relayout("UnindexedFiles", 0, "UNINDEXED", (input_file("a", 10, 9),))
     plan = planner_of(Scripted("One", [late])).plan(PlanRequest(arrivals=Arrivals(5, 100)))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, TimestampType, VariantType
+from staging import settings_of
 
 import sql_ext
 from catalog.columns.key_columns import key_columns, key_order, names_text, order_column
@@ -63,6 +64,13 @@ def test_a_group_is_of_one_revision_and_its_runs_of_one_partition(found, bytes_p
         assert len(members) == 1 or sum(expected) <= _RUN_BYTES
     limit = max(bytes_per_iter, sum(f.file.size for f in found) // 8)
     assert sum(f.size for f in group.files[:-1]) < limit
+
+
+def test_a_budget_bounds_a_group_however_many_files_have_outdated_rows():
+    outdated = [FileWithOutdated(InputFile(f"f{n:02}", "", 100, 10, -1, 1, 1), n, 0, 1) for n in range(80)]
+    assert [len(first_files(outdated, 200, budget)) for budget in (None, 5000, 300, 1)] == [10, 10, 3, 1]
+    selection = settings_of(strategy="LatestRowCompaction", options={"primary_key": "id", "order_by": "ts"})
+    assert selection.within(300).selection["LatestRowCompaction"].budget_bytes == 300
 
 
 def test_names_of_keys_may_hold_commas():

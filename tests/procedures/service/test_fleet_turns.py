@@ -166,6 +166,105 @@ def test_without_a_budget_what_saves_little_comes_last():
     assert sorted(_ran(fake)) == ["a", "b", "c"]
 
 
+KEPT_LATEST = {
+    "use.compaction.primaryKey": "id",
+    "use.compaction.orderBy": "at",
+    "use.compaction.interval": "1 day",
+    "use.optimization.autoOptimize.enabled": "true",
+}
+LATEST = "LatestRowCompaction"
+
+
+def _keyed(offer, budget=1000, **other_offers):
+    """A fleet with the table ``keyed``, of which only the latest row of each key stays."""
+    fake = _fleet({"keyed": offer, **other_offers}, budget)
+    fake.tables.put("spark_catalog.shop.keyed", KEPT_LATEST)
+    planned, is_planned = [], fake.engine.appraise
+
+    def appraise(run, schedule, pool, group_bytes):
+        planned.append(schedule.strategies)
+        return is_planned(run, schedule, pool, group_bytes)
+
+    fake.engine.appraise = appraise
+    return fake, planned
+
+
+def _hours(fake, hours, minutes=60):
+    """Lets so many hours pass, with an append every few minutes."""
+    for _ in range(hours * 60 // minutes):
+        fake.tables.commit("spark_catalog.shop.keyed")
+        fake.tick(minutes * MINUTE)
+        fake.tick(1)
+        fake.tick(1)
+
+
+def _compared(fake):
+    return [s for table, s, _ in fake.engine.runs if table.endswith("keyed") and LATEST in s]
+
+
+@pytest.mark.parametrize("offer", [(0, 40), (90, 40), (0, 0)])
+def test_keys_are_compared_once_for_each_pace_whatever_reads_save(offer):
+    fake, planned = _keyed(offer)
+    _hours(fake, 72)
+    assert 3 <= len(_compared(fake)) <= 4
+    assert not [strategies for strategies in planned if LATEST in strategies]
+    # The other strategies have their turns as if there were no key.
+    others = [s for table, s, _ in fake.engine.runs if table.endswith("keyed") and LATEST not in s]
+    assert bool(others) == (offer == (90, 40))
+
+
+def test_a_key_that_is_listed_without_a_pace_is_compared_each_hour():
+    fake, _ = _keyed((0, 40))
+    listed = {"use.optimization.type": f"UnindexedFiles,{LATEST}", "use.optimization.primary-key": "id"}
+    fake.tables.put("spark_catalog.shop.keyed", {**listed, "use.optimization.order-by": "at"})
+    _hours(fake, 24, minutes=10)
+    assert 18 <= len(_compared(fake)) <= 24
+
+
+def test_keys_are_not_compared_while_the_budget_is_used_up():
+    fake, _ = _keyed((0, 40), budget=100, ahead=(9000, 90))
+    fake.engine.is_suspended.add("file:/spark_catalog.shop.keyed")
+    _tick(fake)
+    assert _ran(fake) == ["ahead"]
+    fake.engine.is_suspended.clear()
+    fake.engine.offers["spark_catalog.shop.keyed"] = (0, 10)
+    _hours(fake, 23)
+    assert not _compared(fake)
+    assert "BUDGET_USED_UP" in _automation("spark_catalog.shop.keyed").note
+    fake.engine.offers["spark_catalog.shop.ahead"] = (0, 0)
+    _hours(fake, 5)
+    assert len(_compared(fake)) == 1
+
+
+def test_a_budget_too_small_for_a_key_leaves_the_other_strategies_their_turn():
+    fake, _ = _keyed((90, 140), budget=100)
+    for _ in range(6):
+        fake.tick(1)
+    assert [s for _, s, _ in fake.engine.runs] == [(LATEST,)]
+    assert "GROUP_LARGER_THAN_BUDGET" in _automation("spark_catalog.shop.keyed").note
+    fake.engine.offers["spark_catalog.shop.keyed"] = (90, 40)
+    for _ in range(3):
+        fake.tick(10 * MINUTE)
+    assert LATEST not in fake.engine.runs[-1][1]
+    assert len(_compared(fake)) == 1
+
+
+def test_a_key_that_cannot_be_compared_holds_up_no_other_strategy():
+    fake, _ = _keyed((90, 40))
+    run = fake.engine.run
+
+    def failing(its_run, schedule, pool, turn):
+        if schedule.strategies == (LATEST,):
+            raise OSError("the order has nulls")
+        return run(its_run, schedule, pool, turn)
+
+    fake.engine.run = failing
+    for _ in range(6):
+        fake.tick(10 * MINUTE)
+    assert LATEST not in fake.engine.runs[-1][1]
+    assert "the order has nulls" in _automation("spark_catalog.shop.keyed").last_error
+
+
 def _worker(name, saving, waits_since, refusal=None):
     worker = Worker(f"t.{name}", f"file:/{name}", Schedule(("UnindexedFiles",), {}, Triggers(), {}), 0, Automations())
     worker.pools = (Pool("shop", 100, DAY, None),)

@@ -1,0 +1,107 @@
+"""Triggers of many tables: a few are asked at the same time, within a limit of time, and none is forgotten."""
+
+import threading
+from types import SimpleNamespace
+
+from service_fakes import FakeService
+
+from catalog.jvm import log_probe
+from catalog.jvm.files import TextFile
+from procedures.process.application import application
+
+ON = {"use.index.columns": "x", "use.optimization.type": "UnindexedFiles", "use.optimization.trigger.commits": "3"}
+
+
+def _service(tables):
+    fake = FakeService()
+    for number in range(tables):
+        fake.tables.put(f"t{number:03}", ON)
+    return fake
+
+
+def test_tables_are_asked_at_the_same_time():
+    fake, together = _service(32), threading.Barrier(16)
+
+    def commits(*_):
+        # Raises unless others are asked meanwhile.
+        together.wait(60)
+        return 0
+
+    fake.engine.commits = commits
+    fake.tick()
+    assert {automation.state for automation in application().automations.all()} == {"scheduled"}
+
+
+def test_a_round_that_takes_long_ends_and_the_next_one_goes_on_with_the_others():
+    fake = _service(48)
+    asked = []
+
+    def commits(location, after, newest, most):
+        asked.append((location, newest))
+        if len(asked) % 16 == 0:
+            fake.clock.go_on(11_000)
+        return 0
+
+    fake.engine.commits = commits
+    counts, woken = [], []
+    fake.service._wake.clear()
+    for _ in range(3):
+        fake.service.tick()
+        counts.append(len(asked))
+        woken.append(fake.service._wake.is_set())
+        fake.service._wake.clear()
+    # 16 at the same time, and those of which a round finds out what they offer.
+    assert counts == [20, 40, 48]
+    assert woken == [True, True, False]
+    assert sorted(asked) == [(f"file:/t{number:03}", 0) for number in range(48)]
+
+
+def test_only_as_many_tables_without_triggers_are_asked_as_may_start():
+    fake = FakeService()
+    fake.conf["spark.qbeast.use.service.max-tables"] = "2"
+    for number in range(20):
+        fake.tables.put(f"t{number:03}", {"use.index.columns": "x", "use.optimization.type": "UnindexedFiles"})
+    fake.threads.at_once = False
+    asked = []
+    fake.engine.suspended = asked.append
+    fake.tick()
+    assert len(asked) == 2
+
+
+def _commits(monkeypatch, operations, sizes=None):
+    """The texts of commits by version; the commit of an operation that is None has no ``commitInfo``."""
+    read, of_delta = [], []
+
+    def text_file(spark, path, most_bytes):
+        version = int(path.rsplit("/", 1)[1].removesuffix(".json"))
+        read.append(version)
+        operation = operations[version]
+        if operation == "long":
+            return TextFile(0, None)
+        info = f'{{"commitInfo":{{"operation":"{operation}"}}}}\n' if operation else ""
+        return TextFile(0, info + '{"add":{}}')
+
+    def commits_since(*arguments):
+        of_delta.append(arguments[1:])
+        return 7
+
+    monkeypatch.setattr(log_probe, "text_file", text_file)
+    monkeypatch.setattr(log_probe, "java_class", lambda *_: SimpleNamespace(commitsSince=commits_since))
+    monkeypatch.setattr(log_probe, "jvm_session", lambda spark: spark)
+    return read, of_delta
+
+
+def test_commits_are_counted_from_the_newest_one_and_no_further_than_needed(monkeypatch):
+    read, of_delta = _commits(monkeypatch, ["CREATE", "WRITE", "OURS", None, "WRITE", "MERGE"])
+    assert log_probe.commits_since(None, "/t", "OURS", -1, 5, 10) == 3
+    assert read == [5, 4, 3, 2]
+    assert log_probe.commits_since(None, "/t", "OURS", -1, 5, 2) == 2
+    assert log_probe.commits_since(None, "/t", "OURS", 4, 5, 10) == 1
+    assert log_probe.commits_since(None, "/t", "OURS", 5, 5, 10) == 0
+    assert not of_delta
+
+
+def test_commits_that_are_long_or_elsewhere_are_counted_by_delta(monkeypatch):
+    _, of_delta = _commits(monkeypatch, ["CREATE", "long", "WRITE"])
+    assert log_probe.commits_since(None, "/t", "OURS", -1, 2, 10) == 7
+    assert of_delta == [("/t", "OURS", -1, 10)]
