@@ -1,11 +1,13 @@
-"""Which files of records a plan reads, without Spark: the newest, unless they do not hold the newest records."""
+"""Which files of records a plan reads: the newest, unless they do not hold the newest records."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from folders import memory_table
+from tables import NUMBERS, numbers
 
 from catalog.insights import consumption, recorded_scans
 from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans
@@ -106,3 +108,28 @@ def test_records_of_long_queries_that_were_stored_late_are_not_missed(table, ask
     _add(table, 30, 40)
     assert _times(table) == [6, 7, 8, 30, 40, 50]
     assert asked == [1, 2]
+
+
+def test_scans_and_totals_of_the_newest_files(spark, new_table, monkeypatch):
+    table = new_table(NUMBERS).append(numbers(spark, 10)).managed
+    monkeypatch.setattr(recorded_scans, "MOST_RECORDS", 4)
+    monkeypatch.setattr(recorded_scans, "_MOST_LINES", 6)
+    scan = {
+        "table_id": table.snapshot().table_id,
+        "application_id": "a",
+        "scan": 0,
+        "filters": [{"column": "x", "operator": ">", "literal": "1"}],
+        "table_size": {"files": 1, "bytes": 100},
+        "read": {"files": 1, "bytes": 50},
+    }
+    for time in range(10, 110, 10):
+        lines = [{**scan, "execution_id": number, "finished_at": number} for number in (time - 1, time)]
+        add_scans(table, "\n".join(map(json.dumps, lines)), now=1000)
+    newest, missing_until = recorded_scans._newest(table, 0, 6)
+    assert (newest["time"].to_pylist(), missing_until) == ([100, 99, 90, 89], 70)
+    found = recorded_scans.recorded_scans(table, 0).scans
+    assert [scan.time for scan in found] == [89, 90, 99, 100]
+    assert [filter_.column for filter_ in found[0].filters] == ["x"]
+    totals = recorded_scans.scan_totals(table, 90, 1000, math.inf, math.inf)
+    assert (totals.scans, totals.first, totals.share_read) == (2, 99, 0.5)
+    assert recorded_scans.recorded_scans(table, 101).scans == ()
