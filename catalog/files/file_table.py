@@ -37,7 +37,11 @@ MAX_FILES = 2_000_000
 MAX_KEPT_BYTES = 1_000_000_000
 
 NO_LEVEL = -1
-_BYTES_PER_STRING = 60
+# Measured, upper bounds: an empty list with its key, a string such as a file's name, the columns of a file and a block.
+_BYTES_PER_LIST = 10_000
+_BYTES_PER_STRING = 130
+_BYTES_PER_FILE = 150
+_BYTES_PER_BLOCK = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +198,9 @@ class FileTable:
     @property
     def kept_bytes(self) -> int:
         """About how many bytes of memory they take."""
-        return (
-            _BYTES_PER_STRING * (2 * len(self) + len(self.write_ids) + len(self.blocks.cube_ids))
-            + 150 * len(self)
-            + 40 * len(self.blocks.file)
-        )
+        strings = len(self) + len(self.write_ids) + len(self.blocks.cube_ids)
+        of_columns = _BYTES_PER_FILE * len(self) + self.low.nbytes + self.high.nbytes
+        return _BYTES_PER_LIST + _BYTES_PER_STRING * strings + of_columns + _BYTES_PER_BLOCK * len(self.blocks.file)
 
     def where(self, keep: Flags) -> FileTable:
         """Returns some of the files, with their blocks.
@@ -249,7 +251,7 @@ class FileTable:
         # The ranges of no files have no width.
         if not len(self) or not len(added):
             return self.where(~self.with_paths(gone)) if len(self) else added
-        former = self.where(~self.with_paths(gone))
+        former = self.where(~self.with_paths(gone))._without_unused_writes()
         write_ids, old_write, new_write = _merged(former.write_ids, added.write_ids)
         cube_ids, old_cube, new_cube = _merged(former.blocks.cube_ids, added.blocks.cube_ids)
         former = former._numbered_anew(write_ids, old_write, cube_ids, old_cube)
@@ -266,6 +268,13 @@ class FileTable:
             for name in ("cube", "min_weight", "max_weight", "elements")
         }
         return replace(former, **columns, blocks=Blocks(file=file[order], cube_ids=cube_ids, **of_blocks))
+
+    def _without_unused_writes(self) -> FileTable:
+        """The same files; if fewer than half of the writes have a file left, the others are forgotten."""
+        used, write = np.unique(self.write, return_inverse=True)
+        if len(self.write_ids) <= 2 * len(used):
+            return self
+        return replace(self, write=write, write_ids=tuple(self.write_ids[number] for number in used))
 
     def _numbered_anew(
         self, write_ids: tuple[str, ...], write: Integers, cube_ids: tuple[str, ...], cube: Integers

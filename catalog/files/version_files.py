@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _ONE_TASK_BYTES = 64_000_000
 # Lists of this length follow the commits at the cost of a Spark job; a shorter one is read again in the same time, and
 # follows only commits that the driver reads.
 FOLLOWED_FILES = 5_000
+# Versions of a table whose files are kept.
+_KEPT_VERSIONS = 2
 
 
 @dataclass(frozen=True)
@@ -92,24 +95,27 @@ class VersionKey(NamedTuple):
 
 
 class KeptTables:
-    """Files of recent versions, the longest unused dropped first.
+    """Files of recent versions, at most two of a table: the newest and the one of the others that was used last.
 
     Args:
-        limit: bytes that are kept.
+        limit: bytes that are kept; versions of the table that was not used for longest are dropped first.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self._tables: OrderedDict[VersionKey, FileTable] = OrderedDict()
+        # By ``VersionKey.metadata``. Both levels are in the order of use.
+        self._tables: OrderedDict[Hashable, dict[VersionKey, FileTable]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: VersionKey) -> FileTable | None:
         """Returns the files of a version, None when they are not kept."""
         with self._lock:
-            files = self._tables.get(key)
+            versions = self._tables.get(key.metadata, {})
+            files = versions.pop(key, None)
             if files is not None:
-                self._tables.move_to_end(key)
+                versions[key] = files
+                self._tables.move_to_end(key.metadata)
             return files
 
     def newest_before(self, key: VersionKey) -> tuple[int, FileTable] | None:
@@ -118,11 +124,11 @@ class KeptTables:
         A revision that was made since changes no column of a file, unless the file's tags name it already.
         """
         with self._lock:
-            earlier = [k for k in self._tables if k.metadata == key.metadata and k.version < key.version]
-            newest = max(earlier, key=lambda k: k.version, default=None)
+            versions = self._tables.get(key.metadata, {})
+            newest = max((k for k in versions if k.version < key.version), key=lambda k: k.version, default=None)
             if newest is None or not newest.spaces <= key.spaces:
                 return None
-            files = self._tables[newest]
+            files = versions[newest]
         made_since = [number for number, _ in key.spaces - newest.spaces]
         return None if np.isin(files.tagged_revision, made_since).any() else (newest.version, files)
 
@@ -131,12 +137,23 @@ class KeptTables:
         if files.kept_bytes > self._limit:
             return
         with self._lock:
-            former = self._tables.pop(key, None)
-            self._bytes += files.kept_bytes - (former.kept_bytes if former is not None else 0)
-            self._tables[key] = files
+            versions = self._tables.setdefault(key.metadata, {})
+            self._tables.move_to_end(key.metadata)
+            self._drop(key.metadata, key)
+            versions[key] = files
+            self._bytes += files.kept_bytes
+            if len(versions) > _KEPT_VERSIONS:
+                newest = max(versions, key=lambda k: k.version)
+                self._drop(key.metadata, next(k for k in versions if k != newest))
             while self._bytes > self._limit:
-                _, dropped = self._tables.popitem(last=False)
-                self._bytes -= dropped.kept_bytes
+                metadata, oldest = next(iter(self._tables.items()))
+                self._drop(metadata, next(iter(oldest)))
+                if not oldest:
+                    del self._tables[metadata]
+
+    def _drop(self, metadata: Hashable, key: VersionKey) -> None:
+        dropped = self._tables[metadata].pop(key, None)
+        self._bytes -= dropped.kept_bytes if dropped is not None else 0
 
 
 _KEPT_TABLES = KeptTables(file_table.MAX_KEPT_BYTES)
@@ -284,6 +301,8 @@ class VersionFiles:
         """Names the files among those that are kept."""
         # Tags that cannot be read with the revisions of one configuration may be readable with those of another, and
         # the ranges of the files are those of the newest revision's columns.
-        ranges = self.reader.schema.json(), self.reader.ranged_columns
+        # The schema of a wide table takes more memory than a list of few files.
+        schema = hashlib.sha256(self.reader.schema.json().encode()).digest()
+        ranges = schema, self.reader.ranged_columns
         metadata = self.location, self.table_id, self.reader.partition_columns, ranges
         return VersionKey(metadata, frozenset(self.reader.dimensions.items()), self.version, self.committed_at)

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 # A commit is judged by so many of its files; which ones depends on the hash of their paths.
 SAMPLED_FILES = 32
-# Pairs of files that are compared at most, about five seconds; the newest commits come first.
+# Pairs of files that are compared at most, up to 15 seconds; the newest commits come first.
 MAX_PAIRS = 500_000_000
 LIVE = int(np.iinfo(np.int64).max)
 
@@ -58,22 +58,21 @@ def overlap_shares(files: FileLives, max_pairs: int = MAX_PAIRS) -> Mapping[int,
     versions, first = np.unique(files.added, return_index=True)
     ends = np.append(first, len(files.added))[1:]
     removals = np.sort(files.removed)
-    pairs, chosen = 0, set()
+    pairs, oldest = 0, len(versions)
     for version, start, end in zip(versions[::-1].tolist(), first[::-1].tolist(), ends[::-1].tolist(), strict=True):
         live = max(start - int(np.searchsorted(removals, version, side="right")), 1)
         pairs += min(end - start, SAMPLED_FILES) * live
         if version < 0 or pairs > max_pairs:
             break
-        chosen.add(version)
+        oldest -= 1
     shares: dict[int, float] = {}
-    earlier = np.empty(0, np.int64)
-    for version, start, end in zip(versions.tolist(), first.tolist(), ends.tolist(), strict=True):
+    earlier = np.arange(first[oldest] if oldest < len(versions) else 0)
+    for version, start, end in zip(*(column[oldest:].tolist() for column in (versions, first, ends)), strict=True):
         earlier = earlier[files.removed[earlier] > version]
         own = np.arange(start, end)
-        if version in chosen:
-            sample = own[np.argsort(files.order[start:end], kind="stable")][:SAMPLED_FILES]
-            meets = [_meets_any(int(file), earlier, files.partition, low, high) for file in sample]
-            shares[version] = sum(meets) / len(meets)
+        sample = own[np.argsort(files.order[start:end], kind="stable")][:SAMPLED_FILES]
+        meets = [_meets_any(int(file), earlier, files.partition, low, high) for file in sample]
+        shares[version] = sum(meets) / len(meets)
         earlier = np.append(earlier, own)
     return shares
 

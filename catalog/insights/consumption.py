@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.errors import InvalidArgumentError
-from catalog.insights.record_files import CONSUMPTION_FOLDER, RECORD_FILE
+from catalog.insights.record_files import CONSUMPTION_FOLDER, RECORD_FILE, newest_files
 from catalog.insights.scan_rows import CONSUMPTION_SCHEMA, StoredScan, merged_lines, parse_scans, scan_rows
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.shared_texts import SharedTexts
@@ -78,17 +78,36 @@ def newest_record(spark: SparkSession, location: str) -> int | None:
     return max((int(match[1]) for name in names if (match := RECORD_FILE.fullmatch(name))), default=None)
 
 
-def scans_of(table: ManagedTable) -> DataFrame:
-    """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is."""
-    return read_again(lambda: _scans_of(table))
+def scans_of(table: ManagedTable, since: int = 0) -> DataFrame:
+    """Returns the rows of ``<table>.consumption``; they are read when the DataFrame is.
+
+    Args:
+        table: the table.
+        since: epoch milliseconds; files without a later record are not read, but others may hold earlier ones, too.
+    """
+    return newest_scans(table, since, None)[0]
 
 
-def _scans_of(table: ManagedTable) -> DataFrame:
-    names = [name for name in table.list_state(CONSUMPTION_FOLDER) if RECORD_FILE.fullmatch(name)]
+def newest_scans(table: ManagedTable, since: int, most: int | None) -> tuple[DataFrame, int | None]:
+    """Returns scans of the newest files; see ``scans_of``.
+
+    Args:
+        table: the table.
+        since: see ``scans_of``.
+        most: files are not read once newer ones have so many lines; duplicates count.
+
+    Returns:
+        The rows, and when the newest scan finished that a file beyond ``most`` may hold; None without such a file.
+    """
+    return read_again(lambda: _newest_scans(table, since, most))
+
+
+def _newest_scans(table: ManagedTable, since: int, most: int | None) -> tuple[DataFrame, int | None]:
+    names, missing_until = newest_files(table.list_state(CONSUMPTION_FOLDER), since, most)
     if not names:
-        return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA)
+        return local_data_frame(table.spark, [], CONSUMPTION_SCHEMA), missing_until
     files = [f"{table.state_folder}/{CONSUMPTION_FOLDER}/{name}" for name in names]
-    return scan_rows(table.spark, files, table.snapshot().table_id)
+    return scan_rows(table.spark, files, table.snapshot().table_id), missing_until
 
 
 def _folder(table: ManagedTable, most_rows: int, not_before: int = 0) -> LineFolder[StoredScan]:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as F
 
-from catalog.insights.consumption import scans_of
+from catalog.insights.consumption import newest_scans, scans_of
 from catalog.table.managed_table import ManagedTable
 
 # So many of the newest records are taken into account.
 MOST_RECORDS = 50_000
+# So many lines of the newest files are read for them. A merged file and its parts have each line twice for a while.
+_MOST_LINES = 2 * MOST_RECORDS
 # So many of them are returned, spread evenly.
 MOST_SCANS = 256
 
@@ -78,23 +81,36 @@ class RecordedScans:
 def recorded_scans(table: ManagedTable, since: int) -> RecordedScans:
     """Returns the scans since a time; one Spark job with a shuffle, if there are records.
 
+    Only the newest files are read. All are read if these do not hold all of the newest records, because many of their
+    lines are duplicates or older than those of other files.
+
     Args:
         table: the table.
         since: epoch milliseconds.
     """
-    newest = (
-        scans_of(table)
-        .where(F.col("time") >= F.timestamp_millis(F.lit(since)))
-        .select(F.unix_millis("time").alias("time"), "sample_fraction", "filters", "rows_read", "rows_kept")
-        .orderBy(F.desc("time"))
-        .limit(MOST_RECORDS)
-        .toArrow()
-    )
+    newest, missing_until = _newest(table, since, _MOST_LINES)
+    if missing_until is not None and (
+        newest.num_rows < MOST_RECORDS or newest["time"][MOST_RECORDS - 1].as_py() < missing_until
+    ):
+        newest, _ = _newest(table, since, None)
     if not newest.num_rows:
         return RecordedScans((), 1.0)
     chosen = _evenly(newest.num_rows, min(newest.num_rows, MOST_SCANS))
     scans = [_scan(row) for row in newest.take(chosen[::-1]).to_pylist()]
     return RecordedScans(tuple(scans), newest.num_rows / len(scans))
+
+
+def _newest(table: ManagedTable, since: int, most_lines: int | None) -> tuple[pa.Table, int | None]:
+    """The newest records since a time, newest first, among the lines of the newest files; see ``newest_scans``."""
+    scans, missing_until = newest_scans(table, since, most_lines)
+    rows = (
+        scans.where(F.col("time") >= F.timestamp_millis(F.lit(since)))
+        .select(F.unix_millis("time").alias("time"), "sample_fraction", "filters", "rows_read", "rows_kept")
+        .orderBy(F.desc("time"))
+        .limit(MOST_RECORDS)
+        .toArrow()
+    )
+    return rows, missing_until
 
 
 class ScanTotals(NamedTuple):
@@ -128,7 +144,7 @@ def scan_totals(table: ManagedTable, since: int, now: int, half_life: float, row
     share = (read + F.coalesce("read_for_joins.bytes", F.lit(0))) / size
     weight = F.pow(F.lit(0.5), F.greatest(F.lit(now) - time, F.lit(0)) / F.lit(half_life))
     row = (
-        scans_of(table)
+        scans_of(table, since)
         .where((time > since) & (size > 0))
         .agg(F.count("*"), F.sum(weight), F.min(time), F.sum(weight * share))
         .first()

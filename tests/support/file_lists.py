@@ -154,8 +154,12 @@ def file_lists(most=12):
 
 def columns_of(files):
     """The columns of listed files."""
-    rows = [file.of_columns() for file in files]
-    return FileTable.of(pa.Table.from_pylist(rows, schema=COLUMNS))
+    return FileTable.of(rows_of(files))
+
+
+def rows_of(files):
+    """Listed files as rows of ``TableSnapshot.file_rows``, in Arrow."""
+    return pa.Table.from_pylist([file.of_columns() for file in files], schema=COLUMNS)
 
 
 def file_table(count, **columns):

@@ -1,17 +1,22 @@
 """Columns in memory: levels, trees and groups against a naive reference."""
 
+import gc
+import tracemalloc
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
-from file_lists import REVISIONS, ListedFile, columns_of, file_lists
+import pyarrow as pa
+import pytest
+from file_lists import REVISIONS, ListedFile, columns_of, file_lists, rows_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from catalog.files.arrays import digits, group_numbers
 from catalog.files.file_table import FileTable
-from catalog.files.version_files import KeptTables, PathFilter, VersionKey
+from catalog.files.version_files import KeptTables, PathFilter, VersionFiles, VersionKey
 from otree.cube import CubeId
 from otree.level import level_of
 from procedures.selection.file_positions import LeveledBlocks
@@ -157,6 +162,44 @@ def test_columns_are_kept_up_to_a_number_of_bytes():
     assert len(columns_of([])) == 0
 
 
+def test_two_versions_of_a_table_are_kept_the_newest_among_them():
+    one = columns_of([])
+    kept = KeptTables(10**6)
+    for version in (3, 9, 5, 7):
+        kept.put(_key("a", version), one)
+    assert [kept.get(_key("a", version)) is one for version in (3, 5, 7, 9)] == [False, False, True, True]
+    kept.put(_key("a", 10), one)
+    assert [kept.get(_key("a", version)) is one for version in (7, 9, 10)] == [False, True, True]
+    kept.put(_key("b", 1), one)
+    assert kept.get(_key("a", 10)) is one
+
+
+@pytest.mark.parametrize("count", [0, 5, 300])
+def test_what_is_kept_takes_no_more_memory_than_is_counted(count):
+    """Lists of tables with a thousand columns, with the names that Spark gives to files."""
+    wide = StructType([StructField(f"column_{n}", StringType()) for n in range(1000)])
+    reader = SimpleNamespace(schema=wide, partition_columns=(), ranged_columns=("x", "y"), dimensions={1: 2})
+    name = "part-00000-c3a0b3a4-64a6-4d0e-bf6e-3a3a1f0ab0de-c{:06}.snappy.parquet"
+    plain = [replace(TWO_GROUPS[0], path=name.format(n), revision=0, write=None) for n in range(count)]
+    rows = rows_of(plain)
+    limit = 8 * FileTable.of(rows).kept_bytes
+    kept = KeptTables(limit)
+    # Python and pyspark keep objects for reuse.
+    for version in range(4):
+        _ = VersionFiles(None, "t", "t", version, 0, reader).key
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
+    for version in range(12):
+        # No two of them share a string.
+        location, table_id = (f"file:/warehouse/{word}_{version % 6}" for word in ("table", "id"))
+        key = VersionFiles(None, location, table_id, version, 0, reader).key
+        kept.put(key, FileTable.of(rows))
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
+    tracemalloc.stop()
+    assert limit / 3 < taken <= limit
+
+
 @SOME
 @example(list(TWO_GROUPS[:2]), list(TWO_GROUPS[2:]), set())
 @given(file_lists(), file_lists(), st.sets(st.integers(0, 11)))
@@ -174,6 +217,16 @@ def test_a_list_that_follows_commits_is_that_of_the_version(files, later, remove
     assert list(found.write_ids) == sorted(set(found.write_ids))
     assert found.levels.tolist() == expected.levels.tolist()
     assert _blocks(found) == _blocks(expected)
+
+
+def test_a_list_that_is_followed_for_long_forgets_writes_without_files():
+    """Each commit adds a plain file, which counts as a write, and merges away the one before it."""
+    files = columns_of([replace(TWO_GROUPS[0], path=f"part-{n}", revision=0, write=None) for n in range(10)])
+    for n in range(10, 200):
+        later = columns_of([replace(TWO_GROUPS[0], path=f"part-{n}", revision=0, write=None)])
+        files = files.updated({f"part-{n - 10}"}, later)
+        assert _writes(files) == files.path.tolist()
+        assert len(files.write_ids) <= 2 * len(files) + 1
 
 
 def _writes(columns):

@@ -1,5 +1,7 @@
 """How many files of a commit overlap earlier ones: compared with a comparison of all pairs, without Spark."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -48,6 +50,25 @@ def test_shares_are_those_of_all_pairs(drawn):
 def test_the_newest_commits_come_first():
     files = [(version, LIVE, 0, (float(version),), (version + 1.0,)) for version in range(100)]
     assert set(overlap_shares(_lives(files), max_pairs=99 + 98)) == {98, 99}
+
+
+class _Counted(np.ndarray):
+    """An array that counts the entries that are looked up."""
+
+    looked_up = 0
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        type(self).looked_up += np.size(found)
+        return found
+
+
+def test_commits_that_are_not_judged_cost_nothing():
+    lives = _lives([(version, LIVE, 0, (float(version),), (version + 1.0,)) for version in range(100)])
+    counted = replace(lives, removed=lives.removed.view(_Counted))
+    assert set(overlap_shares(counted, max_pairs=99 + 98)) == {98, 99}
+    assert _Counted.looked_up == 99 + 98
+    assert overlap_shares(lives, max_pairs=0) == {}
 
 
 def test_few_files_of_a_commit_are_compared():
