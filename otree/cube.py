@@ -8,6 +8,8 @@ from otree.errors import IndexFormatError
 SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _VALUE_OF = {symbol: value for value, symbol in enumerate(SYMBOLS)}
 BITS_PER_SYMBOL = 6
+# Characters in the order of the symbols' values.
+_PREORDER = str.maketrans(SYMBOLS, "".join(chr(ord("0") + value) for value in range(64)))
 
 
 @dataclass(frozen=True, order=True)
@@ -199,3 +201,8 @@ def codes_of_point(coordinates: Sequence[float]) -> Iterator[int]:
 def symbols_per_level(dimensions: int) -> int:
     """Return how many symbols of a cube's text stand for one level."""
     return -(-dimensions // BITS_PER_SYMBOL)
+
+
+def preorder_key(text: str) -> str:
+    """Return what sorts cubes of one tree, given by their texts, as `CubeId` sorts them: depth-first."""
+    return text.translate(_PREORDER)

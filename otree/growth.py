@@ -1,15 +1,17 @@
 """Growth of a tree: thresholds fall and leaves are split where cubes would hold more than the desired rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from otree.cube import CubeId
-from otree.tree import CubeState, Tree, subtree_counts
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of, weight_of
+from otree.cube_map import CubeMap
+from otree.nodes import Nodes
+from otree.tree import CubeState, Tree
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of, weights_of
 
 # Cubes may grow by this factor before a write lowers their threshold or splits them: each lowered threshold leaves
 # rows above it in older blocks, so small growth is not worth one.
@@ -75,101 +77,184 @@ def grow(
     if desired < 1:
         raise ValueError(f"A cube should hold at least one row, got {desired}")
     dimensions = current.dimensions
+    states = CubeMap.of(dimensions, existing)
     order = np.argsort(rows.cells, kind="stable")
     cells, weights = rows.cells[order], rows.weights[order]
-    subtrees = subtree_counts(existing)
-    known = _children({**dict.fromkeys(current.thresholds), **(dict.fromkeys(existing) if everywhere else {})})
-    thresholds: dict[CubeId, int] = {}
-    waiting = [(CubeId.root(dimensions), np.arange(len(cells)), MIN_WEIGHT - 1)]
-    while waiting:
-        cube, reaching, above = waiting.pop()
-        of_cube = weights[reaching]
-        state = _cube(cube, current, existing, subtrees)
-        allowed = desired * slack if cube in existing else desired
-        threshold = state.threshold if state.threshold < MAX_WEIGHT else None
-        may_change = (len(of_cube) > 0 or everywhere) and cube.depth < rows.depth
-        if may_change and _expected(state, of_cube, rows.scale, above) > allowed:
-            threshold = min(_threshold(state, of_cube, rows.scale, above, desired), state.threshold, MAX_WEIGHT - 1)
-        if threshold is None:
-            continue
-        thresholds[cube] = max(threshold, above, MIN_WEIGHT)
-        below = reaching[of_cube > thresholds[cube]]
-        parts = _split(below, cells, rows.depth - cube.depth - 1, dimensions)
-        for code in known.get(cube.path, set()) - parts.keys():
-            parts[code] = below[:0]
-        waiting += [(cube.child(code), part, thresholds[cube]) for code, part in parts.items()]
-    return Tree(dimensions, thresholds)
+    nodes = states.nodes
+    if not current.inner.by_text.keys() <= nodes.position.keys():
+        nodes = Nodes.of([*current.inner.by_text, *states.by_text], states.width)
+    cubes = _Cubes.of(nodes, current.inner.by_text, states.by_text)
+    allowed = np.where(cubes.exists, desired * slack, desired)
+    visited = (cubes.threshold < MAX_WEIGHT) | (cubes.exists & everywhere)
+    thresholds = np.full(len(nodes), MAX_WEIGHT, np.int64)
+    of_new_cubes: dict[str, int] = {}
+    reaching = _Reaching.root(len(cells))
+    depth = 0
+    while reaching.texts or depth < nodes.depths:
+        level, may_change = nodes.level(depth), depth < rows.depth
+        above = thresholds[nodes.parent[level]] if depth else np.full(1, MIN_WEIGHT - 1)
+        # First as if no cube got rows.
+        of_level = cubes.at(level)
+        changes = everywhere and may_change
+        lowered = _lowered(of_level, above, allowed[level], desired) if changes else of_level.threshold
+        is_inner = (above < MAX_WEIGHT) & (visited[level] | (depth == 0)) & (lowered < MAX_WEIGHT)
+        thresholds[level] = np.where(is_inner, _not_below(lowered, above), MAX_WEIGHT)
+        # Then those that get some.
+        numbers = np.array([nodes.position.get(text, -1) for text in reaching.texts], np.int64)
+        getting, of_rows = cubes.at(numbers), weights[reaching.rows]
+        lowered = getting.threshold
+        if may_change:
+            lowered = _lowered_by_rows(getting, reaching, of_rows, rows.scale, allowed[numbers], desired)
+        lowered = np.where(lowered < MAX_WEIGHT, _not_below(lowered, reaching.above), MAX_WEIGHT)
+        thresholds[numbers[numbers >= 0]] = lowered[numbers >= 0]
+        of_new_cubes |= {
+            reaching.texts[i]: int(lowered[i]) for i in np.flatnonzero((numbers < 0) & (lowered < MAX_WEIGHT))
+        }
+        reaching = reaching.below(of_rows, lowered, cells, rows.depth - depth - 1, dimensions)
+        depth += 1
+    return Tree(dimensions, CubeMap(dimensions, nodes.below(thresholds, MAX_WEIGHT) | of_new_cubes))
 
 
-@dataclass(frozen=True)
-class _Cube:
-    """Facts about the existing rows of a cube.
+@dataclass(frozen=True, eq=False)
+class _Reaching:
+    """The rows that reach the cubes of one depth, in the order of their cells.
+
+    Attributes:
+        rows: Position of each row.
+        cube: Number of the row's cube among `texts`.
+        texts: The cubes that get rows.
+        above: The threshold of each cube's parent.
+    """
+
+    rows: NDArray[np.int64]
+    cube: NDArray[np.int64]
+    texts: list[str]
+    above: NDArray[np.int64]
+
+    @classmethod
+    def root(cls, count: int) -> "_Reaching":
+        """Return all rows."""
+        any_rows = min(count, 1)
+        return cls(np.arange(count), np.zeros(count, np.int64), [""] * any_rows, np.full(any_rows, MIN_WEIGHT - 1))
+
+    def below(
+        self,
+        weights: NDArray[np.int32],
+        thresholds: NDArray[np.int64],
+        cells: NDArray[np.int64],
+        levels: int,
+        dimensions: int,
+    ) -> "_Reaching":
+        """Return the rows above the thresholds of their cubes; `levels` is the number of levels below the children."""
+        deeper = (weights > thresholds[self.cube]) & (levels >= 0)
+        rows, parent = self.rows[deeper], self.cube[deeper]
+        codes = (cells[rows] >> np.int64(dimensions * max(levels, 0))) & np.int64((1 << dimensions) - 1)
+        is_first = np.ones(len(rows), np.bool_)
+        is_first[1:] = (parent[1:] != parent[:-1]) | (codes[1:] != codes[:-1])
+        first = np.flatnonzero(is_first)
+        symbols = {code: CubeId(dimensions, (code,)).text for code in set(codes[first].tolist())}
+        texts = [
+            self.texts[cube] + symbols[code]
+            for cube, code in zip(parent[first].tolist(), codes[first].tolist(), strict=True)
+        ]
+        return _Reaching(rows, np.cumsum(is_first) - 1, texts, thresholds[parent[first]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Cubes:
+    """Facts about the existing rows of cubes: arrays with an entry per cube, or the numbers of one cube.
+
+    The last entry is of all cubes that do not exist.
 
     Attributes:
         threshold: Its current threshold, MAX_WEIGHT for a leaf.
         rows: Rows in its own blocks.
         density: Rows in it and below it, scaled to all weights.
+        exists: Whether it has blocks.
     """
 
-    threshold: int
-    rows: int
-    density: float
+    threshold: Any
+    rows: Any
+    density: Any
+    exists: Any
 
-    def up_to(self, threshold: int, above: int) -> float:
-        """Return how many existing rows have weights in (above, threshold], at most the current threshold."""
-        even = self.density * max(_share(threshold) - _share(above), 0.0)
+    @classmethod
+    def of(cls, nodes: Nodes, current: Mapping[str, int], existing: Mapping[str, CubeState]) -> "_Cubes":
+        """Return the facts about all cubes, of which `current` has the thresholds and `existing` the blocks."""
+        size = len(nodes) + 1
+        threshold, exists = np.full(size, MAX_WEIGHT, np.int64), np.zeros(size, np.bool_)
+        threshold[nodes.places(current)] = list(current.values())
+        live, rows = nodes.places(existing), np.zeros(size, np.int64)
+        rows[live], exists[live] = [state.element_count for state in existing.values()], True
+        above = np.append(threshold[nodes.parent], MAX_WEIGHT)
+        above[0] = MIN_WEIGHT
+        density = np.append(nodes.totals(rows[:-1]), 0) / np.maximum(1.0 - _share(above), _SMALLEST_SHARE)
+        is_below_leaf = above == MAX_WEIGHT
+        return cls(threshold, np.where(is_below_leaf, 0, rows), np.where(is_below_leaf, 0.0, density), exists)
+
+    def at(self, cubes: Any) -> "_Cubes":
+        """Return the facts about the cubes at some positions."""
+        return _Cubes(self.threshold[cubes], self.rows[cubes], self.density[cubes], self.exists[cubes])
+
+    def held(self, above: Any) -> Any:
+        """Return how many existing rows have weights in (above, threshold]."""
+        even = self.density * np.maximum(_share(self.threshold) - _share(above), 0.0)
         # All rows in deeper cubes lie above the current threshold.
-        return even if self.threshold == MAX_WEIGHT else min(float(self.rows), even)
+        return np.where(self.threshold == MAX_WEIGHT, even, np.minimum(self.rows, even))
+
+    def density_from(self, above: Any) -> Any:
+        """Return the existing rows in (above, threshold], scaled to all weights."""
+        span = _share(self.threshold) - _share(above)
+        return np.where(span > 0.0, self.held(above) / np.where(span > 0.0, span, 1.0), 0.0)
+
+    def limit(self, above: Any, wanted: float) -> Any:
+        """Return the weight up to which as many existing rows as wanted lie above `above`."""
+        density = self.density_from(above)
+        shares = _share(above) + wanted / np.where(density > 0.0, density, 1.0)
+        return np.where(density > 0.0, weights_of(shares), MAX_WEIGHT)
 
 
-def _cube(cube: CubeId, current: Tree, existing: Mapping[CubeId, CubeState], subtrees: Mapping[CubeId, int]) -> _Cube:
-    parent = cube.parent
-    if parent is not None and parent not in current.thresholds:
-        return _Cube(MAX_WEIGHT, 0, 0.0)
-    start = 0.0 if parent is None else fraction_of(current.thresholds[parent])
-    rows = existing[cube].element_count if cube in existing else 0
-    density = subtrees.get(cube, 0) / max(1.0 - start, _SMALLEST_SHARE)
-    return _Cube(current.threshold(cube), rows, density)
+def _lowered(cubes: _Cubes, above: NDArray[np.int64], allowed: NDArray[np.float64], desired: int) -> NDArray[np.int64]:
+    """Return the thresholds of cubes that get no rows, lower where they hold more than is allowed."""
+    limit = np.minimum(np.minimum(cubes.limit(above, desired), cubes.threshold), MAX_WEIGHT - 1)
+    threshold: NDArray[np.int64] = np.where(cubes.held(above) > allowed, limit, cubes.threshold)
+    return threshold
 
 
-def _expected(cube: _Cube, weights: NDArray[np.int32], scale: float, above: int) -> float:
-    """Return how many rows the cube would hold with its current threshold; `weights` are those above `above`."""
-    return scale * np.count_nonzero(weights <= cube.threshold) + cube.up_to(cube.threshold, above)
+def _lowered_by_rows(
+    cubes: _Cubes,
+    reaching: _Reaching,
+    weights: NDArray[np.int32],
+    scale: float,
+    allowed: NDArray[np.float64],
+    desired: int,
+) -> NDArray[np.int64]:
+    """Return the thresholds of the cubes that rows reach, lower where they would hold more than is allowed."""
+    lowered: NDArray[np.int64] = cubes.threshold.copy()
+    joining = np.bincount(reaching.cube[weights <= lowered[reaching.cube]], minlength=len(lowered))
+    exceeding = np.flatnonzero(scale * joining + cubes.held(reaching.above) > allowed)
+    first, end = (np.searchsorted(reaching.cube, exceeding, side=side) for side in ("left", "right"))
+    for cube, i, j in zip(exceeding.tolist(), first.tolist(), end.tolist(), strict=True):
+        limit = _threshold(cubes.at(cube), weights[i:j], scale, int(reaching.above[cube]), desired)
+        lowered[cube] = min(limit, int(lowered[cube]), MAX_WEIGHT - 1)
+    return lowered
 
 
-def _threshold(cube: _Cube, weights: NDArray[np.int32], scale: float, above: int, desired: int) -> int:
+def _threshold(cube: _Cubes, weights: NDArray[np.int32], scale: float, above: int, desired: int) -> int:
     """Return the threshold up to which new and existing rows are the desired number."""
-    start = _share(above)
-    span = _share(cube.threshold) - start
-    density = cube.up_to(cube.threshold, above) / span if span > 0.0 else 0.0
     ordered = np.sort(weights)
     shares = (ordered.astype(np.float64) - MIN_WEIGHT) / (MAX_WEIGHT - MIN_WEIGHT)
-    held = scale * np.arange(1, len(ordered) + 1) + density * (shares - start)
+    density = cube.density_from(above)
+    held = scale * np.arange(1, len(ordered) + 1) + density * (shares - _share(above))
     reached = int(np.searchsorted(held, desired, side="left"))
     limit = int(ordered[reached]) if reached < len(ordered) else MAX_WEIGHT
-    if density <= 0.0:
-        return limit
-    return min(limit, weight_of(start + (desired - scale * reached) / density))
+    return min(limit, int(cube.limit(above, desired - scale * reached)))
 
 
-def _share(weight: int) -> float:
-    return max(fraction_of(weight), 0.0)
+def _share(weight: Any) -> Any:
+    return np.maximum(fraction_of(weight), 0.0)
 
 
-def _split(
-    rows: NDArray[np.intp], cells: NDArray[np.int64], levels: int, dimensions: int
-) -> dict[int, NDArray[np.intp]]:
-    """Return the rows of each child; `rows` are positions in cell order, `levels` the levels below the children."""
-    if levels < 0 or not len(rows):
-        return {}
-    codes = (cells[rows] >> np.int64(dimensions * levels)) & np.int64((1 << dimensions) - 1)
-    firsts = np.concatenate(([0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]))
-    return {int(codes[i]): rows[i:j] for i, j in pairwise(firsts)}
-
-
-def _children(cubes: Iterable[CubeId]) -> dict[tuple[int, ...], set[int]]:
-    children: dict[tuple[int, ...], set[int]] = {}
-    for cube in cubes:
-        if cube.path:
-            children.setdefault(cube.path[:-1], set()).add(cube.path[-1])
-    return children
+def _not_below(thresholds: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return thresholds, none of which is below that of the cube's parent."""
+    return np.maximum(np.maximum(thresholds, above), MIN_WEIGHT)

@@ -4,15 +4,19 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from otree.cube import CubeId, codes_of_point
+import numpy as np
+
+from otree.cube import CubeId, codes_of_point, preorder_key
+from otree.cube_map import CubeMap
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange, fraction_of, weight_of
 
 _SMALLEST_SHARE = 2.0**-32
+_NO_BLOCKS = MIN_WEIGHT - 1
 
 
-@dataclass(frozen=True)
-class CubeState:
+class CubeState(NamedTuple):
     """The state of a cube according to its live blocks.
 
     Attributes:
@@ -46,14 +50,20 @@ class Tree:
         Raises:
             ValueError: If an inner cube's parent is not inner, a threshold is out of range, or dimensions differ.
         """
-        for cube, threshold in self.thresholds.items():
-            if cube.dimensions != self.dimensions:
-                raise ValueError(f"Cube '{cube.text}' has {cube.dimensions} dimensions, the tree {self.dimensions}")
+        thresholds = CubeMap.of(self.dimensions, self.thresholds)
+        object.__setattr__(self, "thresholds", thresholds)
+        inner, width = thresholds.by_text, thresholds.width
+        for text, threshold in inner.items():
             if not MIN_WEIGHT <= threshold < MAX_WEIGHT:
-                raise ValueError(f"Inner cube '{cube.text}' has threshold {threshold}")
-            parent = cube.parent
-            if parent is not None and parent not in self.thresholds:
-                raise ValueError(f"Inner cube '{cube.text}' lies below a leaf")
+                raise ValueError(f"Inner cube '{text}' has threshold {threshold}")
+            if text and text[:-width] not in inner:
+                raise ValueError(f"Inner cube '{text}' lies below a leaf")
+
+    @property
+    def inner(self) -> CubeMap[int]:
+        """The thresholds, for code that looks at every cube."""
+        assert isinstance(self.thresholds, CubeMap)
+        return self.thresholds
 
     def threshold(self, cube: CubeId) -> int:
         """Return the largest weight a cube takes; MAX_WEIGHT when it is not inner."""
@@ -82,18 +92,25 @@ class Tree:
 
     def ordinals(self) -> "OrdinalTable":
         """Return the tree as dense tables, for evaluation row by row."""
-        inner = tuple(sorted(self.thresholds, key=lambda cube: cube.path))
-        position = {cube.path: ordinal for ordinal, cube in enumerate(inner)}
+        return self._ordinals
+
+    @cached_property
+    def _ordinals(self) -> "OrdinalTable":
+        thresholds, width = self.inner.by_text, self.inner.width
+        inner = tuple(sorted(thresholds, key=preorder_key))
+        position = {text: ordinal for ordinal, text in enumerate(inner)}
+        codes = {text[-width:]: 0 for text in inner if text}
+        codes = {symbols: CubeId.parse(symbols, self.dimensions).path[0] for symbols in codes}
         # Pre-order visits children by parent only within a subtree, so the keys still need sorting.
         children = sorted(
-            (position[cube.path[:-1]] << self.dimensions | cube.path[-1], ordinal)
-            for ordinal, cube in enumerate(inner)
-            if cube.path
+            (position[text[:-width]] << self.dimensions | codes[text[-width:]], ordinal)
+            for ordinal, text in enumerate(inner)
+            if text
         )
         return OrdinalTable(
             dimensions=self.dimensions,
-            inner=inner,
-            thresholds=[self.thresholds[cube] for cube in inner],
+            inner_texts=inner,
+            thresholds=[thresholds[text] for text in inner],
             child_keys=[key for key, _ in children],
             child_nodes=[ordinal for _, ordinal in children],
         )
@@ -112,19 +129,19 @@ class Tree:
         Returns:
             The tree.
         """
-        cubes = set(states)
-        for cube in states:
-            cubes.update(cube.ancestors())
-        thresholds: dict[CubeId, int] = {}
-        for cube in sorted(cubes, key=lambda cube: cube.path):
-            parent = cube.parent
-            if parent is not None and parent not in thresholds:
-                continue
-            if cube not in states:
-                thresholds[cube] = MIN_WEIGHT if parent is None else thresholds[parent]
-            elif states[cube].max_weight < MAX_WEIGHT:
-                thresholds[cube] = states[cube].max_weight
-        return cls(dimensions, thresholds)
+        live = CubeMap.of(dimensions, states)
+        if not live:
+            return cls(dimensions, {})
+        nodes = live.nodes
+        stated = np.full(len(nodes), _NO_BLOCKS, np.int64)
+        stated[nodes.places(live.by_text)] = [state.max_weight for state in live.by_text.values()]
+        thresholds = np.full(len(nodes), MAX_WEIGHT, np.int64)
+        for depth in range(nodes.depths):
+            level = nodes.level(depth)
+            above = thresholds[nodes.parent[level]] if depth else np.full(1, MIN_WEIGHT)
+            own = np.where(stated[level] == _NO_BLOCKS, above, stated[level])
+            thresholds[level] = np.where(above < MAX_WEIGHT, own, MAX_WEIGHT)
+        return cls(dimensions, CubeMap(dimensions, nodes.below(thresholds, MAX_WEIGHT)))
 
     @classmethod
     def estimate(
@@ -161,7 +178,7 @@ class Tree:
         if desired < 1:
             raise ValueError(f"A cube should hold at least one row, got {desired}")
         old = cls.current(dimensions, existing).thresholds
-        domains = _Domains(counts, subtree_counts(existing), old)
+        domains = _Domains(counts, subtree_counts(existing, dimensions), old)
         root = CubeId.root(dimensions)
         thresholds: dict[CubeId, int] = {}
         for cube in sorted({root, *counts, *old}, key=lambda cube: cube.path):
@@ -211,14 +228,13 @@ class _Domains:
         return self._existing[parent] * self._counts.get(cube, 0) / siblings if siblings else 0.0
 
 
-def subtree_counts(existing: Mapping[CubeId, CubeState]) -> dict[CubeId, int]:
+def subtree_counts(existing: Mapping[CubeId, CubeState], dimensions: int) -> CubeMap[int]:
     """Return the rows of each cube and the cubes below it, for cubes with blocks and their ancestors."""
-    totals: dict[CubeId, int] = {}
-    for cube, state in existing.items():
-        totals[cube] = totals.get(cube, 0) + state.element_count
-        for ancestor in cube.ancestors():
-            totals[ancestor] = totals.get(ancestor, 0) + state.element_count
-    return totals
+    states = CubeMap.of(dimensions, existing)
+    nodes = states.nodes
+    rows = np.zeros(len(nodes), np.int64)
+    rows[nodes.places(states.by_text)] = [state.element_count for state in states.by_text.values()]
+    return CubeMap(dimensions, dict(zip(nodes.texts, nodes.totals(rows).tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -230,21 +246,26 @@ class OrdinalTable:
 
     Attributes:
         dimensions: Number of indexed columns.
-        inner: Inner cubes in pre-order, the root first.
+        inner_texts: Texts of the inner cubes in pre-order, the root first.
         thresholds: Weight threshold per inner cube.
         child_keys: (parent ordinal << dimensions) | code of every inner cube but the root, ascending.
         child_nodes: Ordinals of these cubes, in the order of `child_keys`.
     """
 
     dimensions: int
-    inner: tuple[CubeId, ...]
+    inner_texts: tuple[str, ...]
     thresholds: list[int]
     child_keys: list[int]
     child_nodes: list[int]
 
+    @property
+    def inner(self) -> tuple[CubeId, ...]:
+        """The inner cubes in pre-order."""
+        return tuple(CubeId.parse(text, self.dimensions) for text in self.inner_texts)
+
     @cached_property
-    def _inner_ordinals(self) -> dict[CubeId, int]:
-        return {cube: ordinal for ordinal, cube in enumerate(self.inner)}
+    def _inner_ordinals(self) -> dict[str, int]:
+        return {text: ordinal for ordinal, text in enumerate(self.inner_texts)}
 
     def ordinal_of(self, cube: CubeId) -> int:
         """Return the ordinal of an inner cube or a leaf.
@@ -252,15 +273,15 @@ class OrdinalTable:
         Raises:
             KeyError: If the cube lies below a leaf.
         """
-        ordinal = self._inner_ordinals.get(cube)
+        ordinal = self._inner_ordinals.get(cube.text)
         if ordinal is not None:
             return ordinal
         parent = cube.parent
         if parent is None:
             return 0
-        if parent not in self._inner_ordinals:
+        if parent.text not in self._inner_ordinals:
             raise KeyError(f"Cube '{cube.text}' is not in the tree")
-        return len(self.inner) + (self._inner_ordinals[parent] << self.dimensions | cube.path[-1])
+        return len(self.inner_texts) + (self._inner_ordinals[parent.text] << self.dimensions | cube.path[-1])
 
     def cube_of(self, ordinal: int) -> CubeId:
         """Return the cube of an ordinal.
@@ -268,9 +289,9 @@ class OrdinalTable:
         Raises:
             KeyError: If no inner cube or leaf has it.
         """
-        size = len(self.inner)
+        size = len(self.inner_texts)
         if 0 <= ordinal < size:
-            return self.inner[ordinal]
+            return CubeId.parse(self.inner_texts[ordinal], self.dimensions)
         if size == 0 and ordinal == 0:
             return CubeId.root(self.dimensions)
         key = ordinal - size
@@ -279,4 +300,4 @@ class OrdinalTable:
         is_inner = place < len(self.child_keys) and self.child_keys[place] == key
         if not 0 <= parent < size or is_inner:
             raise KeyError(f"Ordinal {ordinal} is not in the tree")
-        return self.inner[parent].child(key & (1 << self.dimensions) - 1)
+        return CubeId.parse(self.inner_texts[parent], self.dimensions).child(key & (1 << self.dimensions) - 1)

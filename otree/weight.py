@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 MIN_WEIGHT = -(2**31)
 MAX_WEIGHT = 2**31 - 1
 
@@ -32,6 +35,11 @@ def weight_of(fraction: float) -> int:
         raise ValueError("A fraction cannot be NaN")
     scaled = fraction * _SPAN - _OFFSET
     return int(min(max(scaled, float(MIN_WEIGHT)), float(MAX_WEIGHT)))
+
+
+def weights_of(fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the weights that stand for fractions, as `weight_of` does; no fraction is NaN."""
+    return np.clip(fractions * _SPAN - _OFFSET, MIN_WEIGHT, MAX_WEIGHT).astype(np.int64)
 
 
 def fraction_of(weight: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from otree.cube import CubeId
+from otree.cube_map import CubeMap
 from otree.revision import Revision
 from otree.tree import CubeState
 
@@ -33,19 +33,19 @@ def block_rows(files: DataFrame) -> DataFrame:
     )
 
 
-def states_of(blocks: DataFrame, revision: Revision) -> dict[CubeId, CubeState]:
+def states_of(blocks: DataFrame, revision: Revision, *, largest: bool = False) -> CubeMap[CubeState]:
     """The tree that blocks of a revision make; see ``TableSnapshot.cube_states``.
 
     Args:
         blocks: as ``TableSnapshot.blocks`` gives them.
         revision: their revision.
+        largest: see ``TableSnapshot.cube_states``.
     """
+    threshold = F.max("max_weight") if largest else F.min("max_weight")
     rows = (
-        blocks.groupBy("cube_id")
-        .agg(F.min("max_weight").alias("max_weight"), F.sum("element_count").alias("elements"))
-        .collect()
+        blocks.groupBy("cube_id").agg(threshold.alias("max_weight"), F.sum("element_count").alias("elements")).collect()
     )
-    return {CubeId.parse(r.cube_id, revision.dimensions): CubeState(r.max_weight, r.elements) for r in rows}
+    return CubeMap(revision.dimensions, {r.cube_id: CubeState(r.max_weight, r.elements) for r in rows})
 
 
 def file_levels(blocks: DataFrame) -> DataFrame:

@@ -27,7 +27,7 @@ from catalog.files.arrays import (
     sums,
     vectors,
 )
-from otree.cube import CubeId
+from otree.cube_map import CubeMap
 from otree.revision import Revision
 from otree.tree import CubeState
 
@@ -338,21 +338,23 @@ class FileTable:
         cubes, group = np.unique(blocks.cube, return_inverse=True)
         return sums(group, len(cubes), blocks.elements)
 
-    def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
+    def cube_states(
+        self, revision: Revision, without: Sequence[str] = (), *, largest: bool = False
+    ) -> CubeMap[CubeState]:
         """Returns the current tree of a revision; see ``TableSnapshot.cube_states``."""
         keep = self.revision == revision.revision_id
         if without:
             keep &= ~self.with_paths(without)
         blocks = self.blocks.where(keep[self.blocks.file])
-        largest = np.iinfo(np.int64).max
-        threshold = np.full(len(blocks.cube_ids), largest)
-        np.minimum.at(threshold, blocks.cube, blocks.max_weight)
+        bounds = np.iinfo(np.int64)
+        choose, no_block = (np.maximum, bounds.min) if largest else (np.minimum, bounds.max)
+        threshold = np.full(len(blocks.cube_ids), no_block)
+        choose.at(threshold, blocks.cube, blocks.max_weight)
         elements = sums(blocks.cube, len(blocks.cube_ids), blocks.elements)
-        states: dict[CubeId, CubeState] = {}
-        for cube in np.flatnonzero(threshold != largest):
-            cube_id = CubeId.parse(blocks.cube_ids[cube], revision.dimensions)
-            states[cube_id] = CubeState(int(threshold[cube]), int(elements[cube]))
-        return states
+        live = np.flatnonzero(threshold != no_block)
+        states = map(CubeState, threshold[live].tolist(), elements[live].tolist())
+        texts = (blocks.cube_ids[cube] for cube in live.tolist())
+        return CubeMap(revision.dimensions, dict(zip(texts, states, strict=True)))
 
 
 _PER_FILE = tuple(name for name in FileTable.__dataclass_fields__ if name not in ("blocks", "write_ids"))

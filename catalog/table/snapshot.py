@@ -25,7 +25,7 @@ from catalog.jvm.table_state import LogExtent, TableState
 from catalog.properties.checks import property_errors
 from catalog.properties.index_properties import IndexConfiguration
 from catalog.properties.inherited import NOTHING_INHERITED, InheritedProperties
-from otree.cube import CubeId
+from otree.cube_map import CubeMap
 from otree.revision import Revision, StoredRevisions, last_revision_id, newest_revision, stored_revisions
 from otree.tree import CubeState
 
@@ -309,7 +309,9 @@ class TableSnapshot:
         """
         return block_rows(self.files)
 
-    def cube_states(self, revision: Revision, without: Sequence[str] = ()) -> dict[CubeId, CubeState]:
+    def cube_states(
+        self, revision: Revision, without: Sequence[str] = (), *, largest: bool = False
+    ) -> CubeMap[CubeState]:
         """The current tree of a revision: per cube the smallest maximum weight and the sum of elements.
 
         Its size is that of the tree, not of the file list.
@@ -317,11 +319,12 @@ class TableSnapshot:
         Args:
             revision: the revision.
             without: paths of files to leave out.
+            largest: each cube has the largest maximum weight of its blocks in place of the smallest.
         """
         files = self.file_table_if_few
         if files is not None:
-            return files.cube_states(revision, without)
+            return files.cube_states(revision, without, largest=largest)
         blocks = block_rows(self.files.where(F.col("revision") == revision.revision_id))
         if without:
             blocks = blocks.where(~F.col("path").isin(list(without)))
-        return states_of(blocks, revision)
+        return states_of(blocks, revision, largest=largest)

@@ -36,6 +36,8 @@ _SAMPLE_ROWS = 100_000
 _SAMPLE_ROWS_PER_FILE = 200
 _SAMPLE_ROWS_PER_CUBE = 1_000
 _LARGEST_SAMPLE = 2_000_000
+# Bytes of a text in the sample: two million rows of a column are 0.25 GB in the driver.
+_LONGEST_VALUE = 128
 # Rows of one point are not split for ever, and the ids of cubes stay short.
 _MOST_LEVELS = 24
 _ROWS = "rows"
@@ -121,7 +123,7 @@ def sample_of(
     """
     revision = columns.revision
     depth = cell_depth(revision.dimensions)
-    values = tuple(ordered_value(rows.select(column).schema[0].dataType, column) for column in columns.values)
+    values = tuple(_curve_value(rows.select(column).schema[0].dataType, column) for column in columns.values)
     wanted = sample_rows(expected, file_share, revision.desired_cube_size)
     counted, table = collect_observed(
         rows,
@@ -165,6 +167,12 @@ def ordered_value(data_type: DataType, column: Column) -> Column:
             return F.unix_micros(column.cast(TimestampType())).cast("double")
         case _:
             return column.cast("double")
+
+
+def _curve_value(data_type: DataType, column: Column) -> Column:
+    """The ordered value of a column, of texts and bytes the beginning only: the driver collects the sample."""
+    value = ordered_value(data_type, column)
+    return F.substring(value, 1, _LONGEST_VALUE) if isinstance(data_type, StringType | BinaryType) else value
 
 
 @dataclass(frozen=True)

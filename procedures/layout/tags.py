@@ -23,9 +23,11 @@ from otree.block import (
     Block,
     blocks_to_json,
 )
-from otree.cube import CubeId
+from otree.cube import CubeId, preorder_key
+from otree.cube_map import CubeMap
 from otree.level import level_of
 from otree.tree import CubeState, Tree
+from otree.weight import MAX_WEIGHT
 from procedures.layout.index_columns import IndexColumns
 
 
@@ -118,10 +120,12 @@ def carry_thresholds(
         remaining: live cubes of the revision without the files that are replaced.
     """
     written = {block.cube_id for file in files for block in file.blocks}
+    thresholds, states = tree.inner.by_text, CubeMap.of(tree.dimensions, remaining).by_text
+    lowered = [text for text, state in states.items() if state.max_weight > thresholds.get(text, MAX_WEIGHT)]
     empty = tuple(
-        Block(cube.text, threshold, threshold, 0)
-        for cube, threshold in sorted(tree.thresholds.items(), key=lambda item: item[0].path)
-        if cube in remaining and remaining[cube].max_weight > threshold and cube.text not in written
+        Block(text, thresholds[text], thresholds[text], 0)
+        for text in sorted(lowered, key=preorder_key)
+        if text not in written
     )
     if not empty or not files:
         return list(files)

@@ -26,7 +26,6 @@ from otree.cube import CubeId
 from otree.overfull import is_overfull
 from otree.revision import LAST_REVISION_KEY, REVISION_KEY_PREFIX, Revision
 from otree.tree import CubeState, Tree
-from otree.weight import MAX_WEIGHT
 from procedures.layout.file_ranges import ranges_of_files
 from procedures.layout.index_columns import columns_of
 from procedures.layout.layout_writer import LayoutWriter
@@ -258,10 +257,10 @@ def _measures_of(write: _Write, rows: DataFrame) -> RowMeasures:
 
 def _remaining(write: _Write, target: Target) -> Mapping[CubeId, CubeState]:
     """The cubes as the files that stay describe them."""
-    if write.mode != "partial":
+    if write.mode != "partial" or not target.remaining:
         return target.remaining
-    # Delta decides later which files stay: the new files have to carry every threshold.
-    return {cube: CubeState(MAX_WEIGHT, 0) for cube in target.tree.thresholds}
+    # Delta decides later which files stay. Only where all blocks of a cube agree, those that stay are sure to agree.
+    return write.snapshot.cube_states(target.columns.revision, largest=True)
 
 
 def _columns(rows: DataFrame) -> list[Column]:

@@ -62,16 +62,16 @@ def test_levels_are_those_of_the_definition(files):
 
 
 @SOME
-@given(file_lists(), st.sampled_from(REVISIONS), st.sets(st.integers(0, 11)))
-def test_the_tree_is_the_smallest_threshold_and_all_rows_of_each_cube(files, revision, left_out):
+@given(file_lists(), st.sampled_from(REVISIONS), st.sets(st.integers(0, 11)), st.sampled_from([min, max]))
+def test_the_tree_is_one_threshold_and_all_rows_of_each_cube(files, revision, left_out, choose):
     without = [f"part-{n}" for n in left_out]
     expected = {}
     for f in files:
         if f.revision == revision.revision_id and f.path not in without:
             for cube, _, high, count in f.blocks:
                 threshold, rows = expected.get(cube, (high, 0))
-                expected[cube] = min(threshold, high), rows + count
-    found = columns_of(files).cube_states(revision, without)
+                expected[cube] = choose(threshold, high), rows + count
+    found = columns_of(files).cube_states(revision, without, largest=choose is max)
     assert {cube.text: (s.max_weight, s.element_count) for cube, s in found.items()} == expected
     if not without:
         rows = columns_of(files).rows_of_cubes(revision)

@@ -124,6 +124,13 @@ def test_rows_outside_and_inside_are_kept(spark, new_table, small_samples):
     assert checksum(table.data.where("x < 1").select("id"))[0] == 6000
 
 
+def test_of_long_texts_the_driver_gets_the_beginning(spark, snapshot):
+    texts = ["long" * 10_000, "b", None]
+    rows = spark.createDataFrame([(i, 0.5, 5, text) for i, text in enumerate(texts)], NUMBERS).coalesce(1)
+    seen = measure_rows(rows, snapshot, snapshot.index_configuration, 3)
+    assert seen.sample.table.column("v2").to_pylist() == [b"long" * 32, b"b", None]
+
+
 @pytest.mark.parametrize(("distinct", "rows"), [(50, 1_000_000), (5_000, 1_000_000), (1_000_000, 1_000_000)])
 def test_distinct_weights_are_estimated_from_a_sample(distinct, rows):
     source = np.random.default_rng(1)

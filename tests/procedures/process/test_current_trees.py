@@ -10,7 +10,7 @@ TREE, OTHER = CurrentTree.of(1, {}), CurrentTree.of(2, {})
 
 
 def test_the_next_commit_advances_the_tree():
-    trees = CurrentTrees(limit=4)
+    trees = CurrentTrees(4)
     trees.expect("w", ("t", 3, 1), TREE)
     assert trees.get(("t", 4, 1)) is None
     trees.committed("w", 4)
@@ -18,7 +18,7 @@ def test_the_next_commit_advances_the_tree():
 
 
 def test_a_commit_in_between_keeps_nothing():
-    trees = CurrentTrees(limit=4)
+    trees = CurrentTrees(4)
     trees.expect("w", ("t", 3, 1), TREE)
     trees.expect("v", ("t", 3, 1), OTHER)
     trees.committed("v", 4)
@@ -30,7 +30,7 @@ def test_a_commit_in_between_keeps_nothing():
 
 
 def test_the_longest_unused_goes_first():
-    trees = CurrentTrees(limit=2)
+    trees = CurrentTrees(2)
     trees.put(("a", 1, 1), TREE)
     trees.put(("b", 1, 1), TREE)
     assert trees.get(("a", 1, 1)) is TREE
@@ -62,3 +62,29 @@ def test_cubes_are_not_looked_through_for_every_row():
     assert after.grown(1000) is after
     after = after.after([Block("", 0, MAX_WEIGHT, 1)], current.tree)
     assert after.grown(1000) is not after
+
+
+def test_one_tree_of_a_table_is_kept():
+    trees = CurrentTrees(4)
+    trees.put(("t", 3, 1), TREE)
+    trees.put(("t", 4, 1), OTHER)
+    # A statement on an older version comes late.
+    trees.put(("t", 2, 1), TREE)
+    assert [trees.get(("t", version, 1)) for version in (2, 3, 4)] == [None, None, OTHER]
+    trees.put(("t", 4, 2), TREE)
+    assert trees.get(("t", 4, 1)) is OTHER
+
+
+def test_the_cubes_of_all_trees_are_bounded():
+    large = CurrentTree.of(1, {CubeId.of_cell(cell, 1, 3): CubeState(MAX_WEIGHT, 1) for cell in range(8)})
+    trees = CurrentTrees(4, most_cubes=20)
+    for name in "abc":
+        trees.put((name, 1, 1), large)
+        trees.expect(name, (name, 1, 1), large)
+    assert [trees.get((name, 1, 1)) for name in "abc"] == [None, large, large]
+    for name in "abc":
+        trees.committed(name, 2)
+    assert trees.get(("a", 2, 1)) is None
+    trees = CurrentTrees(4, most_cubes=5)
+    trees.put(("a", 1, 1), large)
+    assert trees.get(("a", 1, 1)) is large
