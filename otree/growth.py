@@ -11,7 +11,7 @@ from otree.cube import CubeId
 from otree.cube_map import CubeMap
 from otree.nodes import Nodes
 from otree.tree import CubeState, Tree
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of, weights_of
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, OFFSET, SPAN, fraction_of
 
 # Cubes may grow by this factor before a write lowers their threshold or splits them: each lowered threshold leaves
 # rows above it in older blocks, so small growth is not worth one.
@@ -211,7 +211,7 @@ class _Cubes:
         """Return the weight up to which as many existing rows as wanted lie above `above`."""
         density = self.density_from(above)
         shares = _share(above) + wanted / np.where(density > 0.0, density, 1.0)
-        return np.where(density > 0.0, weights_of(shares), MAX_WEIGHT)
+        return np.where(density > 0.0, _weights_of(shares), MAX_WEIGHT)
 
 
 def _lowered(cubes: _Cubes, above: NDArray[np.int64], allowed: NDArray[np.float64], desired: int) -> NDArray[np.int64]:
@@ -253,6 +253,11 @@ def _threshold(cube: _Cubes, weights: NDArray[np.int32], scale: float, above: in
 
 def _share(weight: Any) -> Any:
     return np.maximum(fraction_of(weight), 0.0)
+
+
+def _weights_of(fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the weights that stand for fractions, as `weight_of` does; none is NaN."""
+    return np.clip(fractions * SPAN - OFFSET, MIN_WEIGHT, MAX_WEIGHT).astype(np.int64)
 
 
 def _not_below(thresholds: NDArray[np.int64], above: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,14 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 MIN_WEIGHT = -(2**31)
 MAX_WEIGHT = 2**31 - 1
 
-_OFFSET = 2147483648.0
-_SPAN = 4294967295.0
+# A weight is its fraction times the span, less the offset.
+OFFSET = 2147483648.0
+SPAN = 4294967295.0
 # Half the distance between two weights. Sums of rounded shares, such as the bounds of a random split, miss 1 by less.
 _ROUNDING = 2.0**-33
 
@@ -33,13 +31,8 @@ def weight_of(fraction: float) -> int:
     """
     if math.isnan(fraction):
         raise ValueError("A fraction cannot be NaN")
-    scaled = fraction * _SPAN - _OFFSET
+    scaled = fraction * SPAN - OFFSET
     return int(min(max(scaled, float(MIN_WEIGHT)), float(MAX_WEIGHT)))
-
-
-def weights_of(fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the weights that stand for fractions, as `weight_of` does; no fraction is NaN."""
-    return np.clip(fractions * _SPAN - _OFFSET, MIN_WEIGHT, MAX_WEIGHT).astype(np.int64)
 
 
 def fraction_of(weight: int) -> float:
@@ -48,7 +41,7 @@ def fraction_of(weight: int) -> float:
     Source:
         Index format, section 6 (weights).
     """
-    return (weight + _OFFSET) / _SPAN
+    return (weight + OFFSET) / SPAN
 
 
 def draws_of(fraction: float) -> int:
