@@ -31,7 +31,7 @@ class FileStatistics:
 
         Files of which Delta would take wrong ones have the number of their rows only: those with unsigned numbers, with
         dates outside of the years 1 to 9999, with a column whose bounds one row group lacks, such as long texts, and
-        with arrays or maps that are empty or have nulls.
+        with arrays or maps that are empty or have nulls. Columns that shall have no statistics do not matter.
 
         Args:
             files: AddFile rows.

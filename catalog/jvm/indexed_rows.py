@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.jvm.file_writer import FileWriter
-from catalog.jvm.java_values import data_frame, java_maps
+from catalog.jvm.java_values import data_frame, java_maps, jvm_session
 from catalog.jvm.query_trees import PlanTree
 
 
@@ -21,7 +21,8 @@ class WriteFacts:
         location: root of the table.
         mode: ``append``; ``replace`` when the write replaces all rows of the table; ``partial`` when it replaces some.
         plan_bytes: Spark's estimate of the size of the rows.
-        repeatable: whether the rows can be read several times, at the cost of reading.
+        repeatable: whether the rows can be read several times, at the cost of reading; not if metrics are observed on
+            them.
         change_type: name of the column that marks rows of a change feed, which are not rows of the table; None
             without one.
         settings: table properties that the write sets.
@@ -65,3 +66,10 @@ class IndexedRows(LaidOutRows):
     def rows(self) -> DataFrame:
         """Returns the rows as they came to Delta, before it adds generated columns and the like."""
         return data_frame(self._java.rows(), self.spark)
+
+    def cached_rows_in(self, session: SparkSession) -> DataFrame:
+        """Returns the same rows in Spark's cache, as a query of another session; the caller unpersists them.
+
+        They are computed in the writer's session. If its user observes metrics on them, all rows are computed at once.
+        """
+        return data_frame(self._java.cachedIn(jvm_session(session)), session)

@@ -18,7 +18,6 @@ from catalog.columns.column_names import find_column, find_stored, quoted_name
 from catalog.errors import AmbiguousColumnError, IndexConfigurationError
 from catalog.jvm.file_writer import DataFile
 from catalog.jvm.indexed_rows import IndexedRows, WriteFacts
-from catalog.jvm.query_trees import private_rows
 from catalog.jvm.session import described_jobs, write_session
 from catalog.properties.index_properties import AS_INDEXED_KEY, HASH_TYPES_KEY_PREFIX, IndexConfiguration
 from catalog.table.snapshot import TableSnapshot
@@ -201,10 +200,9 @@ def _placed_again(
 
 def _write_measured(write: _Write) -> None:
     """Measures the rows, and writes them in files of the target size."""
-    rows = _with_index_fields(write, write.handle.rows_in(write.session))
-    if not write.repeatable:
-        rows = private_rows(rows).persist()
+    cached = None if write.repeatable else write.handle.cached_rows_in(write.session)
     try:
+        rows = _with_index_fields(write, write.handle.rows_in(write.session) if cached is None else cached)
         placed = _with_index_columns(write, rows)
         table_rows = placed if write.change_type is None else placed.where(F.col(write.change_type).isNull())
         write.observe(Step.PLACE)
@@ -226,8 +224,8 @@ def _write_measured(write: _Write) -> None:
         before = CurrentTree.of(revision.dimensions, target.remaining)
         _tag(write, revision.revision_id, written, target.tree, before)
     finally:
-        if not write.repeatable:
-            rows.unpersist()
+        if cached is not None:
+            cached.unpersist()
 
 
 def _revision_of(write: _Write, measures: RowMeasures, rows_of_file: int) -> tuple[Revision, dict[str, str]]:

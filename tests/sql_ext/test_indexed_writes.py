@@ -8,6 +8,7 @@ import pytest
 from deltalake import write_deltalake
 from placement import check_placement
 from pyspark.errors import AnalysisException
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from tables import NUMBERS, DeltaTable, checksum, numbers
 
@@ -511,6 +512,28 @@ def test_rows_whose_order_is_known_by_a_column_that_they_lack(spark, new_table):
     table = new_table("id BIGINT, x DOUBLE", index="id", properties={"use.index.onWrite": "true"})
     table.sql("INSERT INTO {t} SELECT id, rand(7) FROM range(10)")
     assert table.data.count() == 10
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "cached"])
+def test_metrics_that_are_observed_arrive(spark, by_path, kind):
+    observation, rows = Observation("written"), numbers(spark, 1_000)
+    if kind == "groups":
+        rows = rows.groupBy("x").agg(F.max("y").alias("y"))
+    observed = rows.observe(observation, F.count(F.lit(1)).alias("rows"), F.sum("y").alias("sum"))
+    qbeast(observed.cache() if kind == "cached" else observed).save(by_path[1])
+    observed.unpersist()
+    expected = rows.agg(F.count(F.lit(1)).alias("rows"), F.sum("y").alias("sum")).first().asDict()
+    assert metrics(observation) == expected
+    assert by_path[0].data.count() == expected["rows"]
+
+
+def metrics(observation):
+    """What was observed, or None: Spark waits for it without end."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(observation.get), daemon=True)
+    thread.start()
+    thread.join(60)
+    return found[0] if found else None
 
 
 def test_an_idempotent_append_keeps_its_number(spark, by_path, monkeypatch, set_conf):

@@ -86,3 +86,21 @@ def test_artifacts_of_a_session_are_not_copied_for_it(spark, tmp_path):
     assert session.read.format("delta").load(str(tmp_path / "t")).where("id < 5").count() == 5
     assert _partitions(spark, tmp_path / "t") == 1
     assert set(folders.iterdir()) == before
+
+
+def test_versions_of_a_log_do_not_make_the_listeners_of_queries_again(spark, tmp_path):
+    """Each new session of Spark makes all of them, which may have connections and threads."""
+    session, made = spark.newSession(), spark.sparkContext._jvm.io.usespark.testing.CountedListener.made
+    session.conf.unset(KEY)
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.sql.queryExecutionListeners", "io.usespark.testing.CountedListener")
+    try:
+        counts = []
+        for first in (0, 20, 40):
+            session.range(first, first + 20).write.format("delta").mode("append").save(str(tmp_path))
+            assert session.read.format("delta").load(str(tmp_path)).where("id < 5").count() == 5
+            assert _partitions(spark, tmp_path) == 1
+            counts.append(made())
+        assert counts[0] == counts[-1]
+    finally:
+        conf.remove("spark.sql.queryExecutionListeners")

@@ -112,6 +112,18 @@ def test_footers_suffice_for_numbers_and_strings(spark, new_table):
     assert [row.id for row in table.data.where("id = 12").collect()] == [12]
 
 
+def test_columns_without_statistics_are_no_reason_to_read(spark, new_table):
+    """Empty maps and nulls inside of arrays are none where Delta counts no nulls."""
+    columns = "id BIGINT, inner STRUCT<a: INT, list: ARRAY<INT>>, m MAP<STRING, INT>"
+    table = new_table(columns, properties={"delta.dataSkippingStatsColumns": "id,inner.a"})
+    with Without(spark):
+        inner = "named_struct('a', 1, 'list', array(CAST(NULL AS INT))) AS inner"
+        table.append(spark.range(0, 10, 1, 1).selectExpr("id", inner, "CAST(map() AS MAP<STRING, INT>) AS m"))
+    done = consolidate(table, "file_metadata")["file_metadata"]
+    assert "of 1 file from their footers and of 0 files" in done.message, done.message
+    assert stats_of(table)[0]["nullCount"] == {"id": 0, "inner": {"a": 0}}
+
+
 @pytest.mark.slow
 def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_path):
     """Row groups with NaN or long texts have none, and Delta takes them for nulls; it cuts far years short."""

@@ -3,6 +3,7 @@ package org.apache.spark.sql.delta.usespark
 import java.net.URI
 import java.time.LocalDate
 
+import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
@@ -16,12 +17,13 @@ import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.LogicalTypeAnnotation.{DateLogicalTypeAnnotation, IntLogicalTypeAnnotation}
 import org.apache.spark.sql.{DataFrame, SparkSession, classic}
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaLog, IdMapping, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.implicits._
 import org.apache.spark.sql.delta.stats.{DeltaStatistics, StatsCollectionUtils}
 import org.apache.spark.sql.delta.util.DeltaFileOperations
 import org.apache.spark.sql.functions.{col, to_json}
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -44,11 +46,12 @@ final class FileStatistics(session: SparkSession, snapshot: Snapshot) {
     Configurator.setLevel(StatsCollectionUtils.getClass.getName.stripSuffix("$"), Level.ERROR)
     val conf = session.sparkContext.broadcast(new SerializableConfiguration(log.newDeltaHadoopConf()))
     val root = log.dataPath.toString
+    val counted = FileStatistics.countedColumns(snapshot)
     Footers
       .of(session.asInstanceOf[classic.SparkSession], snapshot, files.as[AddFile])
       .map { file =>
         val path = DeltaFileOperations.absolutePath(root, file.path)
-        if (FileStatistics.isUnsure(path, conf.value.value)) FileStatistics.withRowsOnly(file)
+        if (FileStatistics.isUnsure(path, conf.value.value, counted)) FileStatistics.withRowsOnly(file)
         else file.copy(stats = FileStatistics.withoutReplaced(file.stats))
       }
       .toDF()
@@ -107,12 +110,29 @@ private object FileStatistics {
     }
   }
 
-  /** Whether Delta would take wrong statistics from the footer of a Parquet file. */
-  private def isUnsure(path: Path, conf: Configuration): Boolean = {
+  /** The columns that have statistics, by their names in files; None where these do not tell, as columns have ids. */
+  private def countedColumns(snapshot: Snapshot): Option[StructType] =
+    Option.when(snapshot.metadata.columnMappingMode != IdMapping) {
+      snapshot.statsSchema.fields
+        .find(_.name == DeltaStatistics.NULL_COUNT)
+        .fold(new StructType())(_.dataType.asInstanceOf[StructType])
+    }
+
+  /** Whether a path of a Parquet file belongs to one of the columns: arrays and maps have longer paths there. */
+  @tailrec private def belongsTo(columns: StructType, path: Seq[String]): Boolean =
+    columns.find(_.name.equalsIgnoreCase(path.head)).map(_.dataType) match {
+      case Some(fields: StructType) => path.size > 1 && belongsTo(fields, path.tail)
+      case column => column.isDefined
+    }
+
+  /** Whether Delta would take wrong statistics of the counted columns from the footer of a Parquet file. */
+  private def isUnsure(path: Path, conf: Configuration, counted: Option[StructType]): Boolean = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))
     try {
       val schema = reader.getFooter.getFileMetaData.getSchema
-      val chunks = reader.getFooter.getBlocks.asScala.flatMap(_.getColumns.asScala).toSeq
+      val chunks = reader.getFooter.getBlocks.asScala.flatMap(_.getColumns.asScala).toSeq.filter { chunk =>
+        counted.forall(belongsTo(_, chunk.getPath.toArray.toSeq))
+      }
       // It takes empty arrays and maps, and nulls inside of them, for nulls of the column.
       def hasNullElements(chunk: ColumnChunkMetaData): Boolean =
         schema.getMaxRepetitionLevel(chunk.getPath.toArray: _*) > 0 && chunk.getStatistics.getNumNulls != 0

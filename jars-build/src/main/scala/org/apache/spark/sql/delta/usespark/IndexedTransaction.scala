@@ -17,6 +17,7 @@ import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.schema.DeltaInvariantViolationException
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -109,11 +110,12 @@ class IndexedTransaction(
 
   private[usespark] def facts(rows: DataFrame, options: Option[DeltaOptions]): String = {
     val mapper = new ObjectMapper()
-    val plan = rows.asInstanceOf[classic.Dataset[_]].queryExecution.optimizedPlan
+    val query = rows.asInstanceOf[classic.Dataset[_]].queryExecution
+    val plan = query.optimizedPlan
     val json = mapper.createObjectNode()
     json.put("location", log.dataPath.toString).put("mode", options.fold(mode)(modeOf))
     json.put("plan_bytes", plan.stats.sizeInBytes.min(BigInt(Long.MaxValue)).toLong)
-    json.put("repeatable", IndexedTransaction.repeatable(plan))
+    json.put("repeatable", IndexedTransaction.repeatable(plan) && !IndexedTransaction.isObserved(query))
     json.put("change_type", rows.columns.find(_ == CDCReader.CDC_TYPE_COLUMN_NAME).orNull)
     json.set[JsonNode]("settings", mapper.valueToTree(settings))
     json.toString
@@ -154,6 +156,10 @@ object IndexedTransaction {
     case _: Repartition | _: RepartitionByExpression | _: OneRowRelation | _: InMemoryRelation => false
     case _ => true
   }
+
+  /** Whether the rows' user observes metrics on them. */
+  private[usespark] def isObserved(query: QueryExecution): Boolean =
+    query.logical.exists(_.isInstanceOf[CollectMetrics])
 }
 
 /** The rows of one write: Python lays them out, has them written, and tags the files. */
@@ -166,6 +172,29 @@ class IndexedRows(
 
   /** The table that the rows join: properties and schema as the commit will have them, files as they are now. */
   override def state: TableState = new TableState(indexed.snapshot, indexed.metadata, indexed.catalogTable)
+
+  /**
+   * The rows in Spark's cache, for queries of another session, which unpersist them.
+   *
+   * Spark reports the metrics that a user observes after an execution in the user's own session. So observed rows are
+   * computed in one.
+   */
+  def cachedIn(reader: classic.SparkSession): DataFrame = {
+    val query = rows.asInstanceOf[classic.Dataset[_]].queryExecution
+    def cached: DataFrame = IndexedWrite.batch(rows, reader).persist()
+    if (!IndexedTransaction.isObserved(query)) cached
+    else
+      SQLExecution.withNewExecutionId(query, Some("useIndexedWrite")) {
+        val computed = cached
+        try computed.count()
+        catch {
+          case error: Throwable =>
+            computed.unpersist()
+            throw error
+        }
+        computed
+      }
+  }
 
   /** The facts about the rows and the write that Python needs, as JSON. */
   def facts: String = indexed.facts(rows, options)

@@ -17,7 +17,7 @@ import org.apache.spark.sql.delta.commands.DMLUtils.TaggedCommitData
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
-import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.{LogicalRDD, SQLExecution}
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 
 /** Delta's write command with an [[IndexedTransaction]]. */
@@ -204,12 +204,22 @@ object IndexedWrite extends DeltaCommand {
   }
 
   /** Rows, such as a micro-batch, as a batch that may be read more than once, and whose plan equals no other one. */
-  def batch(data: DataFrame): DataFrame = {
+  def batch(data: DataFrame): DataFrame = batch(data, data.sparkSession)
+
+  /**
+   * The same for queries of another session.
+   *
+   * @param reader the session of these queries; the rows are computed with the settings of their own session
+   */
+  def batch(data: DataFrame, reader: SparkSession): DataFrame = {
     val dataset = data.asInstanceOf[classic.DataFrame]
-    val rows = LogicalRDD.fromDataset(dataset.queryExecution.toRdd, dataset, isStreaming = false)
+    val session = dataset.sparkSession
+    // CALL runs during analysis, where no execution has given the thread and its tasks the settings of the session.
+    val computed = session.withActive(SQLExecution.withSQLConfPropagated(session)(dataset.queryExecution.toRdd))
+    val rows = LogicalRDD.fromDataset(computed, dataset, isStreaming = false)
     // Spark cannot cache rows whose order is known by columns that they lack, such as those behind aliases.
     val unordered = rows.copy(outputOrdering = Nil)(dataset.sparkSession, Some(rows.stats), Some(rows.constraints))
-    DataFrameUtils.ofRows(data.sparkSession, unordered)
+    DataFrameUtils.ofRows(reader, unordered)
   }
 }
 

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.usespark
 
+import java.{util => ju}
+
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
@@ -44,6 +46,9 @@ object SmallLogs {
   /** As in `catalog/jvm/session.py`. */
   private val BytesPerPartition = 4000000L
 
+  // A new session makes the query listeners of the application again. So there is one beside each session of users.
+  private val ownSessions = new ju.WeakHashMap[classic.SparkSession, classic.SparkSession]
+
   /**
    * The versions of tables that a plan reads; statements that change rows have their table in a field. The log is not
    * listed for this: of the newest version, it is the newest one that Delta has.
@@ -73,13 +78,18 @@ object SmallLogs {
    */
   private def replay(session: SparkSession, snapshot: Snapshot, partitions: Long): Unit = {
     val user = session.asInstanceOf[classic.SparkSession]
-    val own = user.newSession()
-    val settings = user.sessionState.conf.getAllConfs
-    (settings ++ Seq(DELTA_SNAPSHOT_PARTITIONS.key -> partitions.toString, ADAPTIVE_EXECUTION_ENABLED.key -> "false"))
-      .foreach { case (key, value) => own.sessionState.conf.setConfString(key, value) }
-    val active = SparkSession.getActiveSession
-    SparkSession.setActiveSession(own)
-    try snapshot.stateDS
-    finally active.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
+    val own = ownSessions.synchronized(ownSessions.computeIfAbsent(user, _.newSession()))
+    val settings = user.sessionState.conf.getAllConfs ++
+      Seq(DELTA_SNAPSHOT_PARTITIONS.key -> partitions.toString, ADAPTIVE_EXECUTION_ENABLED.key -> "false")
+    // Queries of a session run in several threads.
+    own.synchronized {
+      val conf = own.sessionState.conf
+      (conf.getAllConfs.keySet -- settings.keySet).foreach(conf.unsetConf)
+      settings.foreach { case (key, value) => conf.setConfString(key, value) }
+      val active = SparkSession.getActiveSession
+      SparkSession.setActiveSession(own)
+      try snapshot.stateDS
+      finally active.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession)
+    }
   }
 }
