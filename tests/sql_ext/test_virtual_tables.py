@@ -286,6 +286,8 @@ def test_statements_that_change_tables_refuse_virtual_tables(spark, table, state
         "UPDATE use_catalog.spark_catalog.{t} SET x = 1",
         "MERGE INTO use_catalog.spark_catalog.{t} a USING {t} b ON a.x = b.x WHEN MATCHED THEN DELETE",
         "TRUNCATE TABLE use_catalog.spark_catalog.{t}",
+        "SHOW TABLES IN use_catalog.spark_catalog.default",
+        "SHOW NAMESPACES IN use_catalog.spark_catalog",
         "CREATE OR REPLACE TABLE use_catalog.spark_catalog.{t} AS SELECT 1 AS x",
     ],
 )
