@@ -28,6 +28,7 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
       // No catalog sees CLONE, nor LIKE of a table that is not Delta's.
       command.query match {
         case Some(clone: CloneTableCommand) =>
+          ReclaimedVersions.checkClone(clone.sourceTable)
           val additions = MetadataCheck.copied(clone.sourceTable.metadata, clone.tablePropertyOverrides)
           if (additions.isEmpty) command
           else
