@@ -36,7 +36,8 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   /** Loads a table to write to it. */
   override def loadTable(identifier: Identifier, privileges: ju.Set[TableWritePrivilege]): Table = {
-    val formatIsQbeast = NamedFormat.taken()
+    val formatIsQbeast =
+      NamedFormat.taken() || (isPathIdentifier(identifier) && IndexedTables.isQbeast(identifier.namespace().head))
     writable(super.loadTable(identifier, privileges)) match {
       case table: UseDeltaTable if formatIsQbeast => new UseDeltaTable(table, true)
       case table => table
@@ -267,8 +268,15 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       result.put(TableCatalog.OPTION_PREFIX + key, value)
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
+    val indexed = indexedAt(table)
+    if (table.schema.isEmpty && indexed.contains(false))
+      throw UseException.notSupported(
+        "At the location is a Delta table that does not index what is written to it, and CREATE TABLE … USING qbeast " +
+          "does not change its properties: create the table USING delta, then set use.index.columns and " +
+          "use.index.onWrite = 'true' with ALTER TABLE."
+      )
     // A table that is there already brings its schema and properties along, unless it is replaced.
-    if (table.schema.nonEmpty && (replaces(table, mode) || !indexedAt(table)))
+    if (table.schema.nonEmpty && (replaces(table, mode) || !indexed.contains(true)))
       result.putAll(
         IndexedWrite.settingsOf(
           indexOptions,
@@ -289,11 +297,11 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     mode != TableCreationModes.Create && ExistingTables.find(this, id, table.identifier, mode).nonEmpty
   }
 
-  /** Whether the statement names the place of a table that indexes what is written to it. */
-  private def indexedAt(table: NewTable): Boolean = placeOf(table).exists { path =>
-    val log = DeltaLog.forTable(spark, new Path(path))
-    log.tableExists && IndexedTables.onWrite(log.update().metadata.configuration)
-  }
+  /** Whether the table at the place that the statement names indexes what is written to it; None without a table. */
+  private def indexedAt(table: NewTable): Option[Boolean] = placeOf(table)
+    .map(path => DeltaLog.forTable(spark, new Path(path)))
+    .filter(_.tableExists)
+    .map(log => IndexedTables.onWrite(log.update().metadata.configuration))
 
   private def placeOf(table: NewTable): Option[String] =
     if (isPathIdentifier(table.identifier)) Some(table.identifier.name())
