@@ -51,8 +51,8 @@ object IndexedTables {
   def refuseColumns(options: String => Boolean): Unit =
     if (options(Columns))
       throw UseException.notSupported(
-        s"$Columns has no effect on this write: name format qbeast, or leave the option out. A stream into a table can " +
-          "name format qbeast if the table has the property use.index.onWrite = 'true'."
+        s"$Columns has no effect on this write: name format qbeast, or leave the option out. A stream into a table " +
+          "can name format qbeast if the table has the property use.index.onWrite = 'true'."
       )
 
   /** Whether the write replaces the rows that match its own. Releases of Delta before 4.2 do not have these options. */
