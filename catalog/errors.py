@@ -223,10 +223,8 @@ class TableError(UseError):
     def without_effect(cls, name: str, provider: str, key: str) -> TableError:
         """A property of ours is set on a table of another format."""
         convert = ", or convert it with CALL use.index(…, convert => true)" if provider.lower() == "parquet" else ""
-        text = (
-            f"table = '{name}' is not a Delta table ({provider}), so {key} would have no effect: create it USING "
-            f"delta{convert}."
-        )
+        advice = "set it on its tables" if provider == "view" else f"create it USING delta{convert}"
+        text = f"table = '{name}' is not a Delta table ({provider}), so {key} would have no effect: {advice}."
         return cls(text, code="USE_NOT_A_DELTA_TABLE", sql_state="42809")
 
     @classmethod

@@ -209,6 +209,7 @@ class IndexConfiguration:
             latest is not None
             and configuration.get(AS_INDEXED_KEY) == text
             and all(find_stored(schema, t.column) is not None for t in latest.transformers)
+            and (text is None or has_physical_names(schema) or _are_indexed(text, schema, latest))
         )
         if text is not None and not as_indexed:
             columns = _columns(text, schema, partition, _are_named(configuration, schema))
@@ -292,6 +293,12 @@ def _columns(
             check_distinct(schema, column.stored)
         resolved.append((column, kind))
     return resolved
+
+
+def _are_indexed(text: str, schema: StructType, revision: Revision) -> bool:
+    """Whether a revision has the columns of a text; a removed column mapping stores them under other names."""
+    found = (find_column(schema, name) for name, _ in split_names(text))
+    return all(column is None or column.stored in revision.columns for column in found)
 
 
 def check_distinct(schema: StructType, stored: str) -> None:

@@ -30,8 +30,9 @@ def near_table(spark: SparkSession, name: str, catalog_names: tuple[str, ...] = 
     if len(parts) > 2:
         return None
     try:
-        schema = parts[-2] if len(parts) == 2 else spark.catalog.currentDatabase()
-        rows = spark.sql(f"SHOW TABLES IN {quoted(schema)}").take(_MOST_TABLES)
+        # Spark returns the name of the current database as SQL has it, with backquotes where it needs them.
+        schema = quoted(parts[-2]) if len(parts) == 2 else spark.catalog.currentDatabase()
+        rows = spark.sql(f"SHOW TABLES IN {schema}").take(_MOST_TABLES)
     except (PySparkException, Py4JError):
         return None  # the error about the table matters, not another one about its schema
     # Temporary views are listed in every schema.

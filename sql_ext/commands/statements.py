@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-# Parts whose semicolons do not end a statement: strings, quoted names and comments. Raw strings have no escapes. A part
-# without its closing quote extends to the end, where Spark's parser reports it.
+# Parts whose semicolons do not end a statement: strings, bodies between $$, quoted names and comments. Raw strings have
+# no escapes. A part without its closing quote extends to the end, where Spark's parser reports it.
 _OPAQUE = re.compile(
     r"""
     (?<![A-Za-z0-9_])[rR]'[^']*(?:'|\Z)      | (?<![A-Za-z0-9_])[rR]"[^"]*(?:"|\Z)
     | '(?:\\.|[^'\\])*(?:'|\Z)               | "(?:\\.|[^"\\])*(?:"|\Z)
+    | \$\$.*?(?:\$\$|\Z)
     | `[^`]*(?:`|\Z)
     | --(?:\\\n|[^\n])*
     """,

@@ -19,6 +19,8 @@ from sql_ext.commands.statements import statements
         (r"SELECT r'\'; SELECT 2", [r"SELECT r'\'", "SELECT 2"]),
         (r"SELECT char'\';'; SELECT 2", [r"SELECT char'\';'", "SELECT 2"]),
         ("SELECT * FROM `a;b`; SELECT 2", ["SELECT * FROM `a;b`", "SELECT 2"]),
+        ("CREATE VIEW v AS $$\na: b; c's\n$$; SELECT 2", ["CREATE VIEW v AS $$\na: b; c's\n$$", "SELECT 2"]),
+        ("SELECT $$open; SELECT 2", ["SELECT $$open; SELECT 2"]),
         ("SELECT 1 -- one; two\n; SELECT 2", ["SELECT 1 -- one; two", "SELECT 2"]),
         ("SELECT /* a; /* b; */ c; */ 1; SELECT 2", ["SELECT /* a; /* b; */ c; */ 1", "SELECT 2"]),
         ("-- nothing\n; /* nothing */ ;", []),

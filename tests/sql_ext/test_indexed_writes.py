@@ -264,6 +264,69 @@ def test_who_names_the_format_means_it(spark, new_table):
     indexed(table, rows)
 
 
+@pytest.mark.parametrize("way", ["overwritePartitions", "insertInto", "append"])
+def test_a_write_that_names_columns_indexes_an_existing_table(spark, new_table, set_conf, way):
+    table, rows = new_table(NUMBERS, tail="PARTITIONED BY (s)"), numbers(spark, 10)
+    if way == "insertInto":
+        set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+        # Spark drops the options of an insertInto that names no format.
+        rows.write.format("delta").option("columnsToIndex", "x").insertInto(table.name, overwrite=True)
+    else:
+        getattr(rows.writeTo(table.name).option("COLUMNSTOINDEX", "x"), way)()
+    indexed(table, rows)
+    assert (
+        index_properties(spark, table.name).items() >= {"use.index.columns": "x", "use.index.onWrite": "true"}.items()
+    )
+
+
+def test_writes_by_delta_that_would_ignore_columns_are_refused(spark, new_table, tmp_path):
+    table, rows = new_table(NUMBERS).append(numbers(spark, 10)), numbers(spark, 10)
+    before = table.state()
+    rows.write.format("delta").save(str(tmp_path / "source"))
+    stream = spark.readStream.format("delta").load(str(tmp_path / "source")).writeStream.format("delta")
+    stream = stream.option("columnsToIndex", "x").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    for write in (
+        lambda: rows.write.format("delta").mode("overwrite").option("columnsToIndex", "x").saveAsTable(table.name),
+        lambda: rows.writeTo(table.name).using("delta").option("columnsToIndex", "x").createOrReplace(),
+        lambda: stream.toTable(table.name),
+    ):
+        with pytest.raises(AnalysisException, match=r"USE_NOT_SUPPORTED.*columnsToIndex.*format qbeast"):
+            write()
+    assert table.state() == before
+
+
+def test_inserts_by_path_name_the_format(spark, new_table):
+    table = new_table(NUMBERS, index="x")
+    insert = "INSERT INTO {}.`{}` VALUES (1, 0.5, 3, 'a')"
+    spark.sql(insert.format("delta", table.path))
+    assert len(table.unindexed) == 1
+    spark.sql(insert.format("qbeast", table.path))
+    assert len(table.unindexed) == 1
+    spark.sql(insert.format("delta", table.path))
+    assert len(table.unindexed) == 1  # the property decides
+    assert check_placement(table) == 2
+
+
+def test_a_plain_table_is_not_registered_as_one_that_indexes(spark, new_table, name):
+    plain, create = new_table(NUMBERS), f"CREATE TABLE {name('registered')} USING"
+    for clause in ("", "OPTIONS (columnsToIndex 'x')"):
+        with pytest.raises(AnalysisException, match=r"USE_NOT_SUPPORTED.*USING delta.*use\.index\.onWrite"):
+            spark.sql(f"{create} qbeast {clause} LOCATION '{plain.path}'")
+    spark.sql(f"ALTER TABLE {plain.name} SET TBLPROPERTIES ('use.index.columns' = 'x', 'use.index.onWrite' = 'true')")
+    spark.sql(f"{create} qbeast OPTIONS (columnsToIndex 'x') LOCATION '{plain.path}'")
+    assert index_properties(spark, "default.registered") == index_properties(spark, plain.name)
+
+
+@pytest.mark.parametrize("source", ["delta", "parquet"])
+def test_a_table_like_another_one_is_made_using_qbeast(spark, name, source):
+    like, made = name("like_source"), name("like_made")
+    spark.sql(f"CREATE TABLE {like} (x INT) USING {source}")
+    spark.sql(f"CREATE TABLE {made} LIKE {like} USING qbeast TBLPROPERTIES ('use.index.columns' = 'x')")
+    assert index_properties(spark, made) == {"use.index.columns": "x", "use.index.onWrite": "true"}
+    spark.sql(f"INSERT INTO {made} VALUES (1)")
+    assert not DeltaTable(spark, made).unindexed
+
+
 def test_an_unknown_option_is_refused_by_every_writer(spark, by_path, new_table, tmp_path):
     table, rows = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"}), numbers(spark, 10)
     before, typo = table.state(), {"cubSize": "7"}

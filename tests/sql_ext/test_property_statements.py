@@ -85,6 +85,22 @@ def test_tables_of_other_formats_refuse_properties_of_use(spark, statement):
         spark.sql(f"DROP TABLE {parquet}")
 
 
+def test_views_refuse_properties_of_use(spark):
+    clause, view = "TBLPROPERTIES ('use.index.columns' = 'x')", "default.refused_view"
+    spark.sql(f"CREATE VIEW {view} TBLPROPERTIES ('use.of.somebody' = 'x') AS SELECT 1 x")
+    try:
+        for statement in (
+            f"ALTER VIEW {view} SET {clause}",
+            f"CREATE OR REPLACE VIEW {view} {clause} AS SELECT 1 x",
+            f"CREATE VIEW default.another_view {clause} AS SELECT 1 x",
+        ):
+            with pytest.raises(AnalysisException, match=r"USE_NOT_A_DELTA_TABLE.*\(view\).*set it on its tables"):
+                spark.sql(statement)
+        spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('a' = 'b')")
+    finally:
+        spark.sql(f"DROP VIEW {view}")
+
+
 @pytest.mark.quick_sample(4)
 @pytest.mark.parametrize(
     "statement",

@@ -185,6 +185,26 @@ def test_a_database_of_the_name_of_a_table_has_tables_of_its_own(spark, table):
         spark.sql(f"DROP DATABASE {short} CASCADE")
 
 
+def test_names_in_a_view_are_of_its_own_database(spark):
+    """The current database has a table of the same name; the database of the view needs backquotes."""
+    try:
+        for database in ("`2024`", "other"):
+            spark.sql(f"CREATE DATABASE {database}")
+            spark.sql(f"USE {database}")
+            spark.sql("CREATE TABLE flights (id INT) USING delta TBLPROPERTIES ('use.index.columns' = 'id')")
+            if database != "other":
+                spark.sql("INSERT INTO flights VALUES (1)")
+                spark.sql("CALL use.optimize('flights')")
+                spark.sql("CREATE VIEW ops AS SELECT version FROM flights.optimizations")
+                assert spark.table("flights.optimizations").count() == spark.table("ops").count() == 1
+        assert spark.table("flights.optimizations").count() == 0
+        assert spark.table("`2024`.ops").count() == 1
+    finally:
+        spark.sql("USE default")
+        for database in ("`2024`", "other"):
+            spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+
+
 def test_one_name_in_the_catalog_of_virtual_tables_is_no_table(spark):
     with pytest.raises(AnalysisException) as missing:
         spark.sql("SELECT * FROM use_catalog.nothing")
@@ -266,6 +286,8 @@ def test_statements_that_change_tables_refuse_virtual_tables(spark, table, state
         "UPDATE use_catalog.spark_catalog.{t} SET x = 1",
         "MERGE INTO use_catalog.spark_catalog.{t} a USING {t} b ON a.x = b.x WHEN MATCHED THEN DELETE",
         "TRUNCATE TABLE use_catalog.spark_catalog.{t}",
+        "SHOW TABLES IN use_catalog.spark_catalog.default",
+        "SHOW NAMESPACES IN use_catalog.spark_catalog",
         "CREATE OR REPLACE TABLE use_catalog.spark_catalog.{t} AS SELECT 1 AS x",
     ],
 )

@@ -22,7 +22,13 @@ from pyspark.sql.types import (
 )
 
 from catalog.errors import IndexConfigurationError, InvalidArgumentError, UnknownNameError
-from catalog.properties.index_properties import COLUMNS_KEY, CUBE_SIZE_KEY, IndexConfiguration, logical_name
+from catalog.properties.index_properties import (
+    AS_INDEXED_KEY,
+    COLUMNS_KEY,
+    CUBE_SIZE_KEY,
+    IndexConfiguration,
+    logical_name,
+)
 from catalog.properties.target_file_size import DEFAULT_TARGET_FILE_BYTES, TARGET_FILE_BYTES, TARGET_FILE_BYTES_KEY
 from catalog.table.snapshot import TableSnapshot
 from otree.revision import Revision
@@ -185,3 +191,16 @@ def test_a_wrong_property_is_an_error_each_time_the_index_is_asked_for():
             snapshot.index_configuration  # noqa: B018 - read for its error
     with pytest.raises(InvalidArgumentError, match="partition column"):
         _snapshot({COLUMNS_KEY: "a"}, ("a",)).index_configuration  # noqa: B018 - read for its error
+
+
+@pytest.mark.parametrize(("mapped", "column"), [(True, "a"), (False, "c")])
+def test_a_removed_column_mapping_keeps_the_index_on_the_column_that_is_named(mapped, column):
+    """Column a was renamed to c, and another column a was added: without the mapping, stored names are the new ones."""
+    stored = {"c": "a", "a": "col-2"} if mapped else {"c": "c", "a": "a"}
+    metadata = {name: {"delta.columnMapping.physicalName": stored[name]} if mapped else None for name in stored}
+    schema = StructType([StructField(name, LongType(), metadata=metadata[name]) for name in stored])
+    configuration = {COLUMNS_KEY: "c", AS_INDEXED_KEY: "c"}
+    before = IndexConfiguration.of({COLUMNS_KEY: "a"}, StructType([StructField("a", LongType())]), None)
+    revision = Revision(1, 0, "t", 1000, before.transformers, ())
+    found = IndexConfiguration.of(configuration, schema, revision)
+    assert (found.transformers[0].column, found.logical_columns) == (column, ("c",))

@@ -83,6 +83,17 @@ def test_versions_from_the_limit_on_stay(spark, new_table):
     assert "the oldest version left is 3" in reclaimed(table, 2)
 
 
+def test_a_clone_of_a_version_without_its_files_is_refused(spark, new_table):
+    """The log still has the version: Delta would commit the clone."""
+    table = new_table("id BIGINT").append(spark.range(50))
+    table.sql("DELETE FROM {t} WHERE id < 25")
+    sql_ext.call(spark, "vacuum", table=table.name, retention_hours=0.0, force=True).collect()
+    for source in (table.name, f"delta.`{table.path}`"):
+        with pytest.raises(AnalysisException, match=r"USE_VERSION_RECLAIMED.*the oldest version left is"):
+            spark.sql(f"CREATE TABLE default.cloned SHALLOW CLONE {source} VERSION AS OF 1")
+    assert not spark.catalog.tableExists("default.cloned")
+
+
 @pytest.mark.slow
 def test_plans_that_were_stored_since_the_version_stay(spark, new_table):
     table = new_table("id BIGINT").append(spark.range(50)).append(spark.range(50))

@@ -54,7 +54,7 @@ public class UseDeltaTable extends DeltaTableV2 {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return IndexedTables.indexes(this, info)
+    return IndexedTables.indexes(this, info.options())
         ? new IndexedWriteBuilder(this, info)
         : new LaidOutWriteBuilder(super.newWriteBuilder(info));
   }

@@ -8,6 +8,8 @@ import org.apache.spark.sql.delta.usespark.SmallLogs
 class UseSessionExtension extends DeltaSparkSessionExtension {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     UnclosedClassLoader.install()
+    // Before the rule of Delta's that drops the provider.
+    extensions.injectResolutionRule(_ => LikeUsingQbeast)
     super.apply(extensions)
     extensions.injectParser { (_, delta) =>
       // Made with every session, on the thread that opens it.

@@ -2,7 +2,7 @@ package io.usespark
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableInfo}
+import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog, TableInfo}
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
 
 /** CREATE TABLE … LIKE. */
@@ -13,10 +13,10 @@ trait TablesLike extends DeltaCatalog {
     notifying {
       val additions = source match {
         case delta: DeltaTableV2 =>
-          MetadataCheck.copied(
-            delta.initialSnapshot.metadata,
-            NewTable.withoutWordsOfCatalog(info.properties.asScala.toMap)
-          )
+          val own = NewTable.withoutWordsOfCatalog(info.properties.asScala.toMap)
+          val isQbeast = IndexedTables.isQbeast(info.properties.get(TableCatalog.PROP_PROVIDER))
+          val properties = if (isQbeast) IndexedTables.ofQbeast(own) else own
+          properties ++ MetadataCheck.copied(delta.initialSnapshot.metadata, properties)
         case _ => Map.empty[String, String] // IndexedWriteRules checks the command that creates it
       }
       super.createTableLike(identifier, withProperties(info, additions), source)

@@ -58,7 +58,10 @@ final class NotifyingStagedTable(
   override def capabilities(): ju.Set[TableCapability] = staged.capabilities()
   override def reportDriverMetrics(): Array[org.apache.spark.sql.connector.metric.CustomTaskMetric] =
     staged.reportDriverMetrics()
-  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = staged.newWriteBuilder(info)
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
+    if (replaces) IndexedTables.refuseColumns(info.options.containsKey(_))
+    staged.newWriteBuilder(info)
+  }
   override def abortStagedChanges(): Unit = staged.abortStagedChanges()
   override def commitStagedChanges(): Unit = {
     if (replaces) Statements.overwriting(staged.commitStagedChanges()) else staged.commitStagedChanges()

@@ -4,6 +4,7 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.delta.DeltaErrors.TimestampEarlierThanCommitRetentionException
 import org.apache.spark.sql.delta.VersionNotFoundException
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.CloneSource
 
 /** Time travel to versions that were reclaimed: Python refuses it, also if the log still has the version. */
 private object ReclaimedVersions {
@@ -36,7 +37,17 @@ private object ReclaimedVersions {
           throw error
       }
 
-  /** By the name that the statement has used: its user may have no access by path. */
+  /** Refuses a clone of a version that was reclaimed: the clone would name files that are gone. */
+  def checkClone(source: CloneSource): Unit =
+    for (snapshot <- source.snapshot if Python.attached && source.timeTravelOpt.nonEmpty) {
+      val table = Identifiers.of("spark_catalog", source.catalogTable, source.dataPath)
+      ask(table, snapshot.version)
+    }
+
   private def ask(catalog: String, table: DeltaTableV2, version: Long): Unit =
-    Python.text(Operation.CHECK_VERSION, Map("table" -> Identifiers.of(catalog, table), "version" -> version))
+    ask(Identifiers.of(catalog, table), version)
+
+  /** By the name that the statement has used: its user may have no access by path. */
+  private def ask(table: String, version: Long): Unit =
+    Python.text(Operation.CHECK_VERSION, Map("table" -> table, "version" -> version))
 }

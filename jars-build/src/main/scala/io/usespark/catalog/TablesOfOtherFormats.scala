@@ -17,6 +17,8 @@ case class TablesOfOtherFormats(session: SparkSession) extends Rule[LogicalPlan]
       case CreateDataSourceTableCommand(table, _) => check(table)
       case CreateDataSourceTableAsSelectCommand(table, _, _, _) => check(table)
       case CreateTableCommand(table, _) => check(table)
+      case view: CreateViewCommand => check(view.name, Some("view"), view.properties)
+      case AlterTableSetPropertiesCommand(name, properties, true) => check(name, Some("view"), properties)
       case AlterTableSetPropertiesCommand(name, properties, false) =>
         check(
           name,

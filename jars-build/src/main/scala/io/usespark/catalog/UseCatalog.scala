@@ -80,7 +80,8 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   }
 
   override def listTables(namespace: Array[String]): Array[Identifier] =
-    if (!UseCatalog.isSystem(namespace)) Array.empty
+    if (namespace.isEmpty) Array.empty
+    else if (!UseCatalog.isSystem(namespace)) refuse("SHOW TABLES")
     else Bridge.declarations().systemTables.keys.toArray.sorted.map(Identifier.of(namespace, _))
   override def createTable(i: Identifier, c: Array[Column], p: Array[Transform], o: ju.Map[String, String]): Table =
     refuse("CREATE TABLE")
@@ -88,7 +89,8 @@ class UseCatalog extends TableCatalog with SupportsNamespaces {
   override def renameTable(from: Identifier, to: Identifier): Unit = refuse("ALTER TABLE … RENAME")
 
   override def listNamespaces(): Array[Array[String]] = Array(Array(UseCatalog.System))
-  override def listNamespaces(namespace: Array[String]): Array[Array[String]] = Array.empty
+  override def listNamespaces(namespace: Array[String]): Array[Array[String]] =
+    if (namespace.isEmpty || UseCatalog.isSystem(namespace)) Array.empty else refuse("SHOW NAMESPACES")
   override def loadNamespaceMetadata(namespace: Array[String]): ju.Map[String, String] =
     if (UseCatalog.isSystem(namespace) || namespace.headOption.forall(catalogs.isCatalogRegistered))
       ju.Collections.emptyMap()

@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
+import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, NoSuchTableException}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.connector.catalog._
@@ -36,7 +36,8 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   /** Loads a table to write to it. */
   override def loadTable(identifier: Identifier, privileges: ju.Set[TableWritePrivilege]): Table = {
-    val formatIsQbeast = NamedFormat.taken()
+    val formatIsQbeast =
+      NamedFormat.taken() || (isPathIdentifier(identifier) && IndexedTables.isQbeast(identifier.namespace().head))
     writable(super.loadTable(identifier, privileges)) match {
       case table: UseDeltaTable if formatIsQbeast => new UseDeltaTable(table, true)
       case table => table
@@ -68,7 +69,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       // create a table of that name.
       if (parts.isEmpty || (parts.length == 1 && super.namespaceExists(parts))) None
       else {
-        val owner = if (parts.length == 1) SparkSession.active.catalog.currentDatabase +: parts else parts
+        val owner = if (parts.length == 1) namespaceOfNames +: parts else parts
         val table = Identifiers.quoted(name() +: owner.toSeq)
         TablePaths.checked(table)(loadOwner(Identifier.of(owner.init, owner.last))).collect {
           case delta: DeltaTableV2 if delta.tableExists =>
@@ -76,6 +77,12 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
         }
       }
     }
+  }
+
+  /** The database of names without one: in a view the one in which it was created. */
+  private def namespaceOfNames: String = AnalysisContext.get.catalogAndNamespace match {
+    case Seq(owner, database) if owner.equalsIgnoreCase(name()) => database
+    case _ => SparkSession.active.sessionState.catalog.getCurrentDatabase
   }
 
   /** Refuses a statement that would change a virtual table, or make a table of its name. */
@@ -261,8 +268,15 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       result.put(TableCatalog.OPTION_PREFIX + key, value)
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
+    val indexed = indexedAt(table)
+    if (table.schema.isEmpty && indexed.contains(false))
+      throw UseException.notSupported(
+        "At the location is a Delta table that does not index what is written to it, and CREATE TABLE … USING qbeast " +
+          "does not change its properties: create the table USING delta, then set use.index.columns and " +
+          "use.index.onWrite = 'true' with ALTER TABLE."
+      )
     // A table that is there already brings its schema and properties along, unless it is replaced.
-    if (table.schema.nonEmpty && (replaces(table, mode) || !indexedAt(table)))
+    if (table.schema.nonEmpty && (replaces(table, mode) || !indexed.contains(true)))
       result.putAll(
         IndexedWrite.settingsOf(
           indexOptions,
@@ -283,11 +297,11 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     mode != TableCreationModes.Create && ExistingTables.find(this, id, table.identifier, mode).nonEmpty
   }
 
-  /** Whether the statement names the place of a table that indexes what is written to it. */
-  private def indexedAt(table: NewTable): Boolean = placeOf(table).exists { path =>
-    val log = DeltaLog.forTable(spark, new Path(path))
-    log.tableExists && IndexedTables.onWrite(log.update().metadata.configuration)
-  }
+  /** Whether the table at the place that the statement names indexes what is written to it; None without a table. */
+  private def indexedAt(table: NewTable): Option[Boolean] = placeOf(table)
+    .map(path => DeltaLog.forTable(spark, new Path(path)))
+    .filter(_.tableExists)
+    .map(log => IndexedTables.onWrite(log.update().metadata.configuration))
 
   private def placeOf(table: NewTable): Option[String] =
     if (isPathIdentifier(table.identifier)) Some(table.identifier.name())

@@ -2,10 +2,12 @@ package io.usespark
 
 import java.{util => ju}
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Row, SQLContext}
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.classic.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownRequiredColumns, V1Scan}
@@ -100,8 +102,10 @@ object Identifiers {
     .mkString(".")
 
   /** The one name of a Delta table: as its catalog has it, or by the path of its root. */
-  def of(catalog: String, table: DeltaTableV2): String = table.catalogTable match {
-    case Some(known) => quoted((catalog +: known.identifier.database.toSeq) :+ known.identifier.table)
-    case None => quoted(Seq(catalog, "delta", TablePaths.shown(SparkSession.active, table.deltaLog.dataPath)))
+  def of(catalog: String, table: DeltaTableV2): String = of(catalog, table.catalogTable, table.deltaLog.dataPath)
+
+  def of(catalog: String, known: Option[CatalogTable], path: => Path): String = known match {
+    case Some(table) => quoted((catalog +: table.identifier.database.toSeq) :+ table.identifier.table)
+    case None => quoted(Seq(catalog, "delta", TablePaths.shown(SparkSession.active, path)))
   }
 }

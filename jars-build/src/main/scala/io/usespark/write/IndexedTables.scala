@@ -12,10 +12,12 @@ import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.usespark.IndexedWrite
 import org.apache.spark.sql.sources.{Filter, InsertableRelation}
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Which tables index what is inserted into them, and the inserting. */
 object IndexedTables {
   private val OnWrite = "use.index.onWrite"
+  private val Columns = "columnsToIndex"
   private val ReplacingOptions = Seq("replaceOn", "replaceUsing")
 
   def isQbeast(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("qbeast")
@@ -26,23 +28,32 @@ object IndexedTables {
   def onWrite(table: DeltaTableV2): Boolean =
     Python.attached && table.tableExists && onWrite(table.initialSnapshot.metadata.configuration)
 
+  /** The properties of a table that a statement makes USING qbeast with these properties of its own. */
+  def ofQbeast(properties: Map[String, String]): Map[String, String] = Map(OnWrite -> "true") ++ properties
+
   def onWrite(configuration: Map[String, String]): Boolean =
     configuration.get(OnWrite).exists(_.equalsIgnoreCase("true"))
 
-  /** Whether rows are indexed that are written into it: the table says so, or the write names the format. */
-  def indexes(table: DeltaTableV2): Boolean = onWrite(table) || (table match {
-    case own: UseDeltaTable => own.formatIsQbeast
-    case _ => false
-  })
-
   /**
-   * The same, or the write names columns.
+   * Whether rows are indexed that are written into it: the table says so, or the write names the format or columns.
    *
    * Delta's REPLACE ON and REPLACE USING write through commands of their own: such rows stay unindexed.
    */
-  def indexes(table: DeltaTableV2, info: LogicalWriteInfo): Boolean =
-    (indexes(table) || info.options.containsKey("columnsToIndex")) &&
-      !ReplacingOptions.exists(info.options.containsKey)
+  def indexes(table: DeltaTableV2, options: CaseInsensitiveStringMap): Boolean = {
+    val formatIsQbeast = table match {
+      case own: UseDeltaTable => own.formatIsQbeast
+      case _ => false
+    }
+    (onWrite(table) || formatIsQbeast || options.containsKey(Columns)) && !ReplacingOptions.exists(options.containsKey)
+  }
+
+  /** Refuses a write into a table by Delta, which would ignore the columns that the write names. */
+  def refuseColumns(options: String => Boolean): Unit =
+    if (options(Columns))
+      throw UseException.notSupported(
+        s"$Columns has no effect on this write: name format qbeast, or leave the option out. A stream into a table " +
+          "can name format qbeast if the table has the property use.index.onWrite = 'true'."
+      )
 
   /** Whether the write replaces the rows that match its own. Releases of Delta before 4.2 do not have these options. */
   def replacesMatches(options: DeltaOptions): Boolean = ReplacingOptions.exists(DeltaAccess.hasOption(options, _))

@@ -1,5 +1,7 @@
 package io.usespark
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.{Row, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -10,24 +12,29 @@ import org.apache.spark.sql.delta.commands.{CloneTableCommand, CreateDeltaTableC
 import org.apache.spark.sql.delta.sources.DeltaSink
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Writes that Delta turns into commands of its own before Spark looks up how the table is written. */
 case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case command: DeltaDynamicPartitionOverwriteCommand
-        if command.query.resolved && IndexedTables.indexes(command.deltaTable) =>
+        if command.query.resolved &&
+          IndexedTables.indexes(command.deltaTable, new CaseInsensitiveStringMap(command.writeOptions.asJava)) =>
       IndexedPartitionOverwrite(command.deltaTable, command.query, command.writeOptions)
     case write: WriteToStream =>
       (write.sink, write.catalogTable) match {
         // The sink is made before the catalog's table is known.
         case (sink: IndexedSink, Some(table)) if sink.table.isEmpty => write.copy(sink = sink.copy(table = Some(table)))
-        case (sink: DeltaSink, _) if write.outputMode == OutputMode.Complete() => write.copy(sink = LaidOutSink(sink))
+        case (sink: DeltaSink, table) =>
+          if (table.nonEmpty) IndexedTables.refuseColumns(DeltaAccess.hasOption(sink.options, _))
+          if (write.outputMode == OutputMode.Complete()) write.copy(sink = LaidOutSink(sink)) else write
         case _ => write
       }
     case command: CreateDeltaTableCommand =>
       // No catalog sees CLONE, nor LIKE of a table that is not Delta's.
       command.query match {
         case Some(clone: CloneTableCommand) =>
+          ReclaimedVersions.checkClone(clone.sourceTable)
           val additions = MetadataCheck.copied(clone.sourceTable.metadata, clone.tablePropertyOverrides)
           if (additions.isEmpty) command
           else
