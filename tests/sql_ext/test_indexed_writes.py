@@ -317,6 +317,14 @@ def test_a_plain_table_is_not_registered_as_one_that_indexes(spark, new_table, n
     assert index_properties(spark, "default.registered") == index_properties(spark, plain.name)
 
 
+def test_a_table_of_another_writer_of_the_format_is_registered(spark, new_table, name):
+    """It has a revision, and no property of ours that says so."""
+    other = new_table(NUMBERS, index="x,y")
+    other.append(numbers(spark, 20)).index()
+    spark.sql(f"CREATE TABLE {name('registered')} USING qbeast LOCATION '{other.path}'")
+    assert spark.table("registered").count() == 20
+
+
 @pytest.mark.parametrize("source", ["delta", "parquet"])
 def test_a_table_like_another_one_is_made_using_qbeast(spark, name, source):
     like, made = name("like_source"), name("like_made")

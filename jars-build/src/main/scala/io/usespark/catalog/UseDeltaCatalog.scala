@@ -268,15 +268,17 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       result.put(TableCatalog.OPTION_PREFIX + key, value)
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
-    val indexed = indexedAt(table)
-    if (table.schema.isEmpty && indexed.contains(false))
+    val present = configurationAt(table)
+    val isIndexed = present.exists(IndexedTables.onWrite)
+    // A table that qbeast-spark has written can be registered.
+    if (table.schema.isEmpty && !isIndexed && present.exists(!_.contains(IndexedTables.LastRevision)))
       throw UseException.notSupported(
         "At the location is a Delta table that does not index what is written to it, and CREATE TABLE … USING qbeast " +
           "does not change its properties: create the table USING delta, then set use.index.columns and " +
           "use.index.onWrite = 'true' with ALTER TABLE."
       )
     // A table that is there already brings its schema and properties along, unless it is replaced.
-    if (table.schema.nonEmpty && (replaces(table, mode) || !indexed.contains(true)))
+    if (table.schema.nonEmpty && (replaces(table, mode) || !isIndexed))
       result.putAll(
         IndexedWrite.settingsOf(
           indexOptions,
@@ -297,11 +299,11 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     mode != TableCreationModes.Create && ExistingTables.find(this, id, table.identifier, mode).nonEmpty
   }
 
-  /** Whether the table at the place that the statement names indexes what is written to it; None without a table. */
-  private def indexedAt(table: NewTable): Option[Boolean] = placeOf(table)
+  /** The properties of the table at the place that the statement names; None without a table. */
+  private def configurationAt(table: NewTable): Option[Map[String, String]] = placeOf(table)
     .map(path => DeltaLog.forTable(spark, new Path(path)))
     .filter(_.tableExists)
-    .map(log => IndexedTables.onWrite(log.update().metadata.configuration))
+    .map(_.update().metadata.configuration)
 
   private def placeOf(table: NewTable): Option[String] =
     if (isPathIdentifier(table.identifier)) Some(table.identifier.name())
