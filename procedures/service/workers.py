@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -12,7 +13,6 @@ from typing import TypeVar
 from catalog.clock import Clock
 from catalog.errors import UseError
 from catalog.properties.fleet_properties import Pool
-from catalog.properties.optimization_properties import Triggers
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from catalog.system_tables.system_table import error_text
@@ -26,6 +26,7 @@ from procedures.service.execution import Engine, Turn
 from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_checks import TableChecks
+from procedures.service.turn_questions import DueTurn, TurnQuestions, next_asked
 from procedures.service.turn_result import TurnResult, run_turn
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
@@ -38,8 +39,8 @@ _APPRAISALS = 4
 # A budget that does not say when it may allow more, and a lease of another process, are asked again after this time:
 # a service that was killed is replaced within a minute.
 _RETRY_MILLIS = 10_000
-# Tables that are asked at the same time whether a run may start, and how long a round begins to ask others.
-_MOST_ASKED, _CHECKING_SECONDS = 16, 10.0
+# So long a round begins to ask tables whether a run may start.
+_CHECKING_SECONDS = 10.0
 Spawn = Callable[[str, Callable[[], None]], threading.Thread | None]
 
 
@@ -82,7 +83,9 @@ class Workers:
         self._threads: dict[str, threading.Thread] = {}
         self._interval = ServiceSettings().optimization_interval
         self._ledger_folder: str | None = None
-        self._checks = TableChecks(engine, ServiceSettings().pool)
+        self._questions = TurnQuestions(
+            TableChecks(engine, ServiceSettings().pool), clock, self._interval, self._present
+        )
 
     # ---------------------------------------------------------------------------------------- what actions ask for
 
@@ -158,7 +161,8 @@ class Workers:
         """Starts runs of due tables, up to the limit; tables that have waited longest come first."""
         now = self._clock.now()
         self._interval, self._ledger_folder = settings.optimization_interval, settings.fleet_location
-        self._checks = replace(self._checks, pool=settings.pool)
+        checks = replace(self._questions.checks, pool=settings.pool)
+        self._questions = replace(self._questions, checks=checks, interval=self._interval)
         with self._lock:
             for worker in self._workers.values():
                 worker.limit_pauses(now, self._interval)
@@ -177,62 +181,29 @@ class Workers:
             if waiting and self._running(now) >= settings.max_tables:
                 self._make_room(now)
 
-    def _start_some(
-        self,
-        candidates: Sequence[tuple[Worker, tuple[str, ...]]],
-        free: int,
-        is_ranked: bool,
-        settings: ServiceSettings,
-    ) -> None:
-        """Starts runs of workers, each with the strategies that may start; a few tables are asked at the same time."""
+    def _start_some(self, turns: Sequence[DueTurn], free: int, is_ranked: bool, settings: ServiceSettings) -> None:
+        """Starts runs, each with the strategies that may start; a few tables are asked at the same time."""
         now, begun = self._clock.now(), self._clock.monotonic()
         load: ClusterLoad | None = None
-        left = list(candidates)
+        left = turns
         while left and free > 0:
             if self._clock.monotonic() - begun >= _CHECKING_SECONDS:
                 # The loop must look at the tables again; then it goes on.
                 self._wake()
                 return
-            asked = _next_asked(left, free)
+            asked = next_asked(left, free)
             left = left[len(asked) :]
-            maintained = {worker: worker.due_maintenance(now) for worker, _ in asked}
-            answers = self._answers(asked, maintained, now)
-            for worker, strategies in asked:
-                maintenance = maintained[worker]
-                if maintenance and worker not in answers:
-                    # A trigger that cannot be evaluated keeps nobody from maintenance.
-                    answers |= self._asked({worker: Triggers()}, now)
-                    strategies = ()
-                suspended, reached = answers.get(worker, (True, False))
-                chosen = strategies if reached and not worker.is_settled else ()
-                maintenance = () if suspended else maintenance
-                if free > 0 and (chosen or maintenance):
+            for worker, strategies, maintenance in self._questions.startable(asked, now):
+                if free > 0:
                     # Other jobs are counted once in a round, and only if a run has something to do.
                     load = self._load(settings) if load is None else load
-                    free -= self._begins(worker, chosen, maintenance, settings.pool, load, is_ranked=is_ranked)
-
-    def _answers(
-        self,
-        asked: Sequence[tuple[Worker, tuple[str, ...]]],
-        maintained: Mapping[Worker, tuple[str, ...]],
-        now: int,
-    ) -> dict[Worker, tuple[bool, bool]]:
-        """Whether due workers are suspended, and whether a trigger is reached; only those that have something to do."""
-        questions = {}
-        for worker, strategies in asked:
-            maintenance = maintained[worker]
-            is_waiting = bool(strategies) and not worker.is_settled
-            if is_waiting or maintenance:
-                questions[worker] = _triggers(worker) if is_waiting else Triggers()
-            if worker.is_settled if strategies else not maintenance:
-                self._skip_turn(worker, now)
-        return self._asked(questions, now)
+                    free -= self._begins(worker, strategies, maintenance, settings.pool, load, is_ranked=is_ranked)
 
     def stop_suspended_runs(self) -> None:
         """Stops the runs of tables that another process has suspended."""
         with self._lock:
             running = [worker for worker in self._workers.values() if worker.run is not None]
-        suspended = self._checks.suspended([worker.location for worker in running])
+        suspended = self._questions.checks.suspended([worker.location for worker in running])
         for worker in running:
             answer = suspended.get(worker.location, False)
             if isinstance(answer, Exception):
@@ -246,42 +217,11 @@ class Workers:
             times = [w.due_at for w in self._workers.values() if w.run is None and not w.by_triggers]
         return min(times, default=None)
 
-    def _is_time(self, worker: Worker, now: int) -> bool:
-        """Whether a due worker has something to do; reads the table only if necessary."""
-        if worker.is_settled:
-            self._skip_turn(worker, now)
-            return False
-        return self._asked({worker: _triggers(worker)}, now).get(worker, (True, False))[1]
-
-    def _asked(self, questions: Mapping[Worker, Triggers], now: int) -> dict[Worker, tuple[bool, bool]]:
-        """Whether tables are suspended, and whether a trigger is reached; maintenance needs none.
-
-        A table whose check fails is missing, and so is one that was removed meanwhile.
-        """
-        answers: dict[Worker, tuple[bool, bool]] = {}
-        for worker, answer in self._checks.may_run(questions).items():
-            with self._lock:
-                if not self._has(worker):
-                    continue
-                if isinstance(answer, Exception):
-                    worker.record_failed_check(error_text(answer), self._clock.now(), self._interval)
-                    continue
-                answers[worker] = answer
-                worker.suspended, reached = answer
-                if worker.suspended:
-                    worker.suspend(now, self._interval)
-                elif not reached:
-                    worker.record_not_reached()
-        return answers
-
-    def _has(self, worker: Worker) -> bool:
-        """Whether the worker was not removed during a check of its table; the caller holds the lock."""
-        return self._workers.get(worker.location) is worker
-
-    def _skip_turn(self, worker: Worker, now: int) -> None:
+    @contextmanager
+    def _present(self, worker: Worker) -> Iterator[bool]:
+        """Holds the lock, and says whether the worker was not removed during a check of its table."""
         with self._lock:
-            if self._has(worker):
-                worker.skip_turn(now, self._interval)
+            yield self._workers.get(worker.location) is worker
 
     def _load(self, settings: ServiceSettings) -> ClusterLoad:
         """The load of the cluster; an idle one if it cannot be determined."""
@@ -298,8 +238,8 @@ class Workers:
         try:
             return check()
         except Exception as error:  # noqa: BLE001 - an error of one table must not affect others
-            with self._lock:
-                if self._has(worker):
+            with self._present(worker) as is_present:
+                if is_present:
                     worker.record_failed_check(error_text(error), self._clock.now(), self._interval)
             return None
 
@@ -324,7 +264,7 @@ class Workers:
         budget = self._budget(worker)
 
         def check() -> Appraisal | None:
-            if not self._is_time(worker, now):
+            if not self._questions.may_start(worker, now):
                 return None
             if worker.asks(now):
                 return Appraisal(worker.version or 0, Offer.asked(budget.group_bytes or 1))
@@ -337,8 +277,8 @@ class Workers:
             return self._engine.appraise(run, worker.schedule.only(strategies), pool, budget.group_bytes)
 
         appraisal = self._checked(worker, check)
-        with self._lock:
-            if appraisal is not None and self._has(worker):
+        with self._present(worker) as is_present:
+            if appraisal is not None and is_present:
                 worker.end_appraisal(appraisal, self._clock.now(), self._interval)
             worker.is_appraising = False
         self._wake()
@@ -360,8 +300,8 @@ class Workers:
     ) -> bool:
         """Begins a run, unless it waits for the cluster or the worker was removed during the checks of its table."""
         now = self._clock.now()
-        with self._lock:
-            if not self._has(worker) or worker.waits_for(load, now, self._interval):
+        with self._present(worker) as is_present:
+            if not is_present or worker.waits_for(load, now, self._interval):
                 return False
             turn = Turn(self._budget(worker), worker.place.appraisal if is_ranked and strategies else None)
             run, schedule = worker.begin(now, strategies), worker.schedule.only(strategies)
@@ -438,18 +378,3 @@ class Workers:
         for thread in threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in threads)
-
-
-def _triggers(worker: Worker) -> Triggers:
-    """The triggers of its next run; own commits of a run that has ended early would count as an optimization."""
-    return Triggers() if worker.has_rest else worker.schedule.triggers
-
-
-def _next_asked(left: Sequence[tuple[Worker, tuple[str, ...]]], free: int) -> Sequence[tuple[Worker, tuple[str, ...]]]:
-    """The first candidates, up to the one with which so many runs are expected to start as may start."""
-    expected = 0
-    for number, (worker, _) in enumerate(left[:_MOST_ASKED], start=1):
-        expected += not _triggers(worker).any
-        if expected >= free:
-            return left[:number]
-    return left[:_MOST_ASKED]
