@@ -387,8 +387,9 @@ class Worker:
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
             self._asked_settled = settled if self._running <= self.schedule.asked else self._asked_settled
-            # One trigger starts the turn that the owner asks for and that of the others.
-            self.retries, self.has_rest = self.settled is None, settled is None or self._is_asked_turn
+            # One trigger starts the turn that the owner asks for and that of the others, if there are any.
+            self.retries = self.settled is None
+            self.has_rest = settled is None or (self._is_asked_turn and self.retries)
             self.measured = None
         if settled is not None and (self.version is None or self.version < settled):
             self.version = settled

@@ -221,6 +221,19 @@ def test_a_key_that_is_listed_without_a_pace_is_compared_each_hour():
     assert 18 <= len(_compared(fake)) <= 24
 
 
+def test_each_comparison_by_a_key_waits_for_the_trigger_if_there_are_no_other_strategies():
+    fake, _ = _keyed((0, 40))
+    listed = {"use.optimization.type": LATEST, "use.optimization.primary-key": "id", "use.optimization.order-by": "at"}
+    fake.tables.put("spark_catalog.shop.keyed", {**listed, "use.optimization.trigger.commits": "3"})
+    fake.engine.commits_of_others = 3
+    _hours(fake, 4)
+    compared = len(_compared(fake))
+    assert compared
+    fake.engine.commits_of_others = 2
+    _hours(fake, 8)
+    assert len(_compared(fake)) == compared
+
+
 def test_keys_are_not_compared_while_the_budget_is_used_up():
     fake, _ = _keyed((0, 40), budget=100, ahead=(9000, 90))
     fake.engine.is_suspended.add("file:/spark_catalog.shop.keyed")
