@@ -2,9 +2,11 @@
 
 from random import Random
 
+import pytest
 from random_joins import JoinTally, make_join_tables, run_joins
 
 
+@pytest.mark.slow
 def test_random_joins_have_the_rows_of_joins_that_skip_nothing(spark):
     tables = make_join_tables(spark, "default.few_joins", Random(3))
     tally = JoinTally()

@@ -75,6 +75,7 @@ def test_a_thread_that_serves_python_asks_itself(spark, told):
     assert told[0]["jvm"] == own
 
 
+@pytest.mark.slow
 def test_writes_see_the_transaction_that_they_are_part_of(spark, threads, new_table):
     """Delta looks for it in its thread, and what it reads there is what the commit is checked against."""
     table = new_table(NUMBERS, index="x,y", properties={"use.index.onWrite": "true"})

@@ -110,6 +110,7 @@ def _gauges(spark):
     return {name: gauges[name].getValue() for name in gauges}
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("where", "filters"),
     [

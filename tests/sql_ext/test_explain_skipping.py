@@ -53,7 +53,7 @@ def explained(table, where):
     return [row for row in rows if row.item != "ADVICE"]
 
 
-@pytest.mark.quick_sample(4)
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("where", "wanted"),
     [

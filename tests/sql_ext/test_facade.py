@@ -222,6 +222,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.quick_sample(4)
 @pytest.mark.parametrize(("name", "code", "state"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_delta_table_is_refused_at_once(spark, indexed, tmp_path, name, code, state):
     spark.sql(f"CREATE OR REPLACE VIEW default.v AS SELECT * FROM {indexed.name}")

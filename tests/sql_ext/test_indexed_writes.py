@@ -264,6 +264,7 @@ def test_who_names_the_format_means_it(spark, new_table):
     indexed(table, rows)
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("way", ["overwritePartitions", "insertInto", "append"])
 def test_a_write_that_names_columns_indexes_an_existing_table(spark, new_table, set_conf, way):
     table, rows = new_table(NUMBERS, tail="PARTITIONED BY (s)"), numbers(spark, 10)
@@ -514,6 +515,7 @@ def test_an_append_that_races_with_a_new_revision_starts_again(spark, by_path, m
 NEW = f"TABLE {{t}} ({NUMBERS}) USING delta TBLPROPERTIES ('use.index.columns' = 'x,y')"
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     ("changes", "rows"),
     [
@@ -585,6 +587,7 @@ def test_rows_whose_order_is_known_by_a_column_that_they_lack(spark, new_table):
     assert table.data.count() == 10
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("kind", ["rows", "groups", "cached"])
 def test_metrics_that_are_observed_arrive(spark, by_path, kind):
     observation, rows = Observation("written"), numbers(spark, 1_000)

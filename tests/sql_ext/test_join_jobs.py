@@ -70,7 +70,7 @@ def jobs_for_keys(spark, first):
 QUERY = "SELECT s.id FROM {s} s JOIN {d} d ON s.day = d.day WHERE d.quarter = 4"
 
 
-@pytest.mark.quick_sample(2)
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "query",
     [
@@ -146,6 +146,7 @@ def test_a_reason_says_why_there_is_no_job_or_no_effect(spark, plain, dates, sid
     assert {join.job_files for join in scan.joins} == {1 if reason is JoinReason.UNSELECTIVE_KEYS else None}
 
 
+@pytest.mark.slow
 def test_settings_limit_jobs(spark, plain, dates, set_conf):
     def reason():
         (join,) = scan_of(compared(spark, QUERY.format(s=plain.name, d=dates.name)), plain).joins

@@ -67,7 +67,7 @@ def dates(spark, shared_table):
     return made.append(days)
 
 
-@pytest.mark.quick_sample(5)
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     "query",
     [
@@ -112,6 +112,7 @@ def test_statistics_keep_exactly_the_files_that_they_cannot_exclude(spark, plain
     assert scan.joined_files == len(wanted) == 4
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("on", "columns"),
     [
@@ -151,6 +152,7 @@ def parts(spark, shared_table):
     return made
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "on", ["s.name = d.label", "s.day = d.big", "s.day = d.d", "CAST(s.at AS DATE) = d.at", "s.since = d.at"]
 )
@@ -182,6 +184,7 @@ def test_pages_are_skipped_by_filters_of_the_scan(spark, plain, dates, set_conf)
     assert "LessThanOrEqual(day,149)" in plan
 
 
+@pytest.mark.slow
 def test_several_joins_narrow_one_scan_together(spark, sales, plain, dates):
     for table in (sales, plain):
         query = (
@@ -199,6 +202,7 @@ def test_a_side_without_rows_reads_nothing(spark, plain, dates):
     assert all(scan.joined_files in (0, scan.kept_files) for scan in compared(spark, query).scans)
 
 
+@pytest.mark.quick_sample(4)
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -291,6 +295,7 @@ def test_explanations_query_the_other_side(spark, sales, dates):
     assert items["JOIN"].message.startswith(f"{executed.joined_files} of {executed.total_files} files are left")
 
 
+@pytest.mark.slow
 def test_records_of_queries_count_what_joins_skip(spark, new_table, dates):
     table = new_table(SALES, index="day,id", cube_size=60, file_bytes="4kb").append(rows(spark, 2000)).index()
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.insights.consumption.enabled' = 'true')")
@@ -304,7 +309,7 @@ def test_records_of_queries_count_what_joins_skip(spark, new_table, dates):
     assert [(f.column, f.operator) for f in row.filters] == [("day", "IS NOT NULL")]
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["America/St_Johns", "Pacific/Apia", "UTC"])
 def test_days_of_timestamps_in_any_zone(spark, new_table, dates, set_conf, zone):
     set_conf("spark.sql.session.timeZone", zone)
@@ -389,6 +394,7 @@ def test_the_name_of_a_file_is_no_column_of_that_name(spark, new_table):
     compared(spark, query)
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     ("column", "values", "statement", "key"),
     [
@@ -411,6 +417,7 @@ def test_equal_numbers_of_other_digits_are_joined(spark, new_table, column, valu
     assert spark.sql(query).count() == 1000
 
 
+@pytest.mark.slow
 def test_a_dimension_that_changed_is_read_as_it_is_when_the_query_runs(spark, sales, new_table):
     """A query that is planned twice, with other rows of the side in between, and a DataFrame that is run twice."""
     side = new_table("day INT").append(spark.range(5).selectExpr("CAST(id AS INT) day"))
@@ -437,6 +444,7 @@ def test_a_cached_join_has_all_its_rows(spark, sales, dates):
         view.unpersist()
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("sql_type", ["int", "double", "string"])
 def test_ranges_hold_every_key_and_leave_the_largest_gaps_out(spark, sql_type):
     random, jvm = Random(5), spark._jvm
@@ -459,6 +467,7 @@ def test_ranges_hold_every_key_and_leave_the_largest_gaps_out(spark, sql_type):
             assert not any(found.meets(shown(k * 100_000 + 2000), shown(k * 100_000 + 99_999)) for k in range(5))
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("key", ["{}", "CAST({} AS DOUBLE)"])
 def test_decimals_whose_bounds_are_those_of_doubles_match(spark, new_table, key):
     """As delta-rs writes them."""

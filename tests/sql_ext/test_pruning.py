@@ -81,7 +81,7 @@ def corners(spark, shared_table):
     return made.index()
 
 
-@pytest.mark.quick_sample(6)
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -109,7 +109,7 @@ def test_boxes_drop_files(corners, condition):
     check(corners, condition)
 
 
-@pytest.mark.quick_sample(12)
+@pytest.mark.quick_sample(6)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -108,6 +108,7 @@ def test_a_virtual_table_is_no_table_to_optimize(spark, table):
     )
 
 
+@pytest.mark.quick_sample(10)
 @pytest.mark.parametrize(
     ("given", "code", "state", "named"),
     [

@@ -17,6 +17,7 @@ def _partitions(spark, path):
     return _snapshot(spark, path).stateDS().rdd().getNumPartitions()
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(("given", "expected"), [(None, 1), ("7", 7)])
 def test_a_small_log_has_one_partition_unless_its_owner_wants_more(spark, tmp_path, given, expected):
     session = spark.newSession()
@@ -35,6 +36,7 @@ def test_a_small_log_has_one_partition_unless_its_owner_wants_more(spark, tmp_pa
     assert _partitions(spark, path) == expected
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     "statement",
     [

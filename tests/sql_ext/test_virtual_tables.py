@@ -47,7 +47,7 @@ def _spellings(table):
     }
 
 
-@pytest.mark.quick_sample(2)
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "spelling",
     [
@@ -246,6 +246,7 @@ def test_virtual_tables_are_read_only(spark, table, name):
     assert spark.table(f"{table.name}.optimizations").count() == 2
 
 
+@pytest.mark.quick_sample(4)
 @pytest.mark.parametrize(
     "statement",
     [

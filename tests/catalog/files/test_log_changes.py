@@ -22,6 +22,7 @@ def table(spark, new_table):
     return made
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("most_bytes", [log_changes.MAX_SHORT_BYTES, 0], ids=["in the driver", "by a job"])
 def test_files_that_are_added_changed_and_removed(spark, table, monkeypatch, most_bytes):
     monkeypatch.setattr(log_changes, "MAX_SHORT_BYTES", most_bytes)
@@ -94,6 +95,7 @@ def test_a_commit_that_cannot_be_read(table):
     assert snapshot.version_files.changes_since(snapshot.version - 1) is None
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table, monkeypatch, is_indexed):
     """Appends, deletes, deletion vectors, an optimization and a new revision: column by column as if read anew."""

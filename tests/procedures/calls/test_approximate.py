@@ -238,6 +238,7 @@ def test_a_constant_beside_an_aggregate_without_interval(spark, table):
     assert (row.aggregate, row.reason, row.bytes_read) == ("most", "NO_INTERVAL", 0)
 
 
+@pytest.mark.quick_sample(8)
 @pytest.mark.parametrize(
     ("query", "part"),
     [
@@ -347,6 +348,7 @@ def test_one_row_per_group(spark, table):
     assert {row.city for row in called.collect()} == {row.city for row in spark.sql(query).collect()}
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("arguments", [{"max_fraction": 0.001}, {"dry_run": True}])
 def test_hours_of_one_text_are_two_groups(spark, table, set_conf, arguments):
     set_conf("spark.sql.session.timeZone", "Europe/Berlin")

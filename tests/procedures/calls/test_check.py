@@ -83,6 +83,7 @@ def test_a_sound_table_shows_nothing(table, monkeypatch):
     assert table.state() == before
 
 
+@pytest.mark.slow
 def test_damaged_tags_are_found_repaired_and_indexed_again(table):
     files = [f for f in table.files if f.revision == 1 and len(f.blocks) >= 2 and not f.deletion_vector]
     assert len(files) >= 10, len(files)

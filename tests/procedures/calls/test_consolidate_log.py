@@ -149,7 +149,7 @@ def test_footers_of_numbers_that_they_do_not_bound_are_not_trusted(spark, tmp_pa
         assert spark.read.format("delta").load(str(path)).where(f"v = {value}").count() == count
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["b BOOLEAN"]], ids=["footers", "rows"])
 def test_strings_that_are_not_valid_are_not_bounded(spark, new_table, more):
     """Delta stores U+FFFD for what cannot be decoded, whose order is another one."""

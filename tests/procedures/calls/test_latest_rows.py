@@ -100,6 +100,7 @@ def test_rows_that_a_restore_brings_back_are_compared(spark, new_table):
     assert _rows(table) == [(1, "p", 2, "new"), (2, "p", 1, "a")]
 
 
+@pytest.mark.slow
 def test_keys_are_equal_with_and_without_padding(spark, new_table):
     """A writer that names the path does not pad CHAR."""
     table = new_table("c CHAR(4), ts BIGINT")
@@ -110,6 +111,7 @@ def test_keys_are_equal_with_and_without_padding(spark, new_table):
     assert sorted(row.ts for row in table.data.collect()) == [2, 3]
 
 
+@pytest.mark.slow
 def test_cached_rows_are_not_those_of_before(spark, new_table):
     table = new_table(KEYED)
     _append(table, (1, "p", 1, "a"), (2, "p", 1, "a"))

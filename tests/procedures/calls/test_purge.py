@@ -83,6 +83,7 @@ def test_versions_from_the_limit_on_stay(spark, new_table):
     assert "the oldest version left is 3" in reclaimed(table, 2)
 
 
+@pytest.mark.slow
 def test_a_clone_of_a_version_without_its_files_is_refused(spark, new_table):
     """The log still has the version: Delta would commit the clone."""
     table = new_table("id BIGINT").append(spark.range(50))

@@ -40,6 +40,7 @@ def _recommended(spark, table, *queries, **more):
     return sql_ext.call(spark, "recommend", table=table, queries=[q.format(t=table) for q in queries], **more).collect()
 
 
+@pytest.mark.quick_sample(3)
 @pytest.mark.parametrize(
     ("where", "columns"),
     [

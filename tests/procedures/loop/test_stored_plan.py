@@ -149,6 +149,7 @@ def test_groups_whose_files_have_changed_are_stale(spark, new_table, monkeypatch
     assert _shown(table.optimize(plan=plan_id, groups=[1])) == [("skipped", PLAN_GROUP_STALE, 2, 0)]
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize("step", [Step.READ, Step.COMMIT])
 def test_a_concurrent_write_makes_the_group_stale(spark, new_table, step):
     table = _pairs(spark, new_table, 2)

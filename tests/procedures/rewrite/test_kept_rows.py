@@ -269,6 +269,7 @@ def test_rows_that_break_a_constraint(spark, new_table):
     assert indexed.version == version
 
 
+@pytest.mark.slow
 def test_one_setting_switches_it_off(spark, new_table, set_conf):
     indexed, plain = pair(spark, new_table)
     set_conf(STATEMENTS_ENABLED.name, "false")

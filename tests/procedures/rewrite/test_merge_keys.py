@@ -94,6 +94,7 @@ def test_files_without_its_keys_are_not_opened(spark, by_key, set_conf):
     assert indexed.checksum() == plain.checksum()
 
 
+@pytest.mark.slow
 def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf):
     indexed, plain = by_key
     source = new_table(COLUMNS)
@@ -108,6 +109,7 @@ def test_it_looks_at_files_with_its_keys_only(spark, by_key, new_table, set_conf
     assert compared(indexed, plain, merge(FEW, clauses=BY_SOURCE), set_conf) is None
 
 
+@pytest.mark.slow
 def test_files_of_small_tables_are_all_looked_at(by_key, set_conf):
     set_conf("spark.qbeast.use.merges.bytes", "1g")
     run_on_both(*by_key, merge("(SELECT id, id AS x, 1 AS p, 'e' AS s FROM range(700, 800))"))
@@ -140,6 +142,7 @@ def test_keys_that_cannot_be_read_restrict_nothing(spark, by_key):
 PARIS = {"spark.sql.session.timeZone": "Europe/Paris", "spark.sql.files.supportSecondOffsetFormat": "false"}
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     ("column", "properties", "conf", "stored", "statement", "key"),
     [

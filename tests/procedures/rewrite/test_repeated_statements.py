@@ -128,6 +128,7 @@ def test_twice(spark, new_table, monkeypatch):
     assert indexed.checksum() == plain.checksum()
 
 
+@pytest.mark.slow
 def test_a_statement_that_also_loses_to_another_writer_fails(spark, new_table, monkeypatch):
     indexed, _ = unoptimized_pair(spark, new_table)
 

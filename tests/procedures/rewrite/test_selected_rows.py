@@ -61,6 +61,7 @@ def test_later_revisions(spark, whole, new_table):
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
+@pytest.mark.slow
 def test_bands_are_no_selection(whole, new_table, spark):
     """A file has the rows of a band of weights; a new revision that is made for them has no gaps for that."""
     table = new_table(NUMBERS, index="id", cube_size=100, file_bytes="8kb").append(numbers(spark, 3000)).index()
@@ -90,7 +91,7 @@ def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table)
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
-@pytest.mark.quick_sample(3)
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "query",
     [
@@ -132,7 +133,7 @@ def test_no_answer_for_keys_without_known_weights(spark, whole, cohorts, query):
         approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="id"))
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("query", WITHOUT_WEIGHTS)
 def test_such_keys_of_other_columns_or_of_local_rows(spark, whole, cohorts, query):
     approximate(spark, query.format(t=whole.name, c=cohorts[1], k="id", i="y"))

@@ -114,6 +114,7 @@ def test_files_of_recent_commits_are_looked_up_without_a_job(spark, table):
         assert live_of(table, [(first.path, ""), (second.path, ""), (third.path, "")]) == 1
 
 
+@pytest.mark.slow
 def test_other_files_are_looked_up_by_a_job(table):
     first, *_ = sorted(table.files, key=lambda file: file.modification_time)
     for number in range(20):

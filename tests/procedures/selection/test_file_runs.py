@@ -109,7 +109,7 @@ def test_a_time_range_keeps_files_apart(spark, new_table):
             assert last - first <= 1000
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [Step.COMMIT, Step.WRITE], ids=str)
 def test_appends_stay_and_deletes_win_while_files_are_clustered(spark, new_table, step):
     table = _small_files(spark, new_table(f"{NUMBERS}, p STRING", properties=VECTORS), 4)

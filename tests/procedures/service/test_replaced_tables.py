@@ -24,6 +24,7 @@ def two_rows_of_each_key(spark, table, keys=10, files=2):
     return table
 
 
+@pytest.mark.quick_sample(1)
 @pytest.mark.parametrize(
     "statements",
     [

@@ -89,6 +89,7 @@ def _others(facts):
     return {field.name: getattr(facts, field.name) for field in fields(facts) if field.name not in arrays}
 
 
+@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize("make", [_plain, _changed, _partitioned, _clustered], ids=lambda make: make.__name__)
 def test_the_log_gives_the_numbers_of_a_session(spark, new_table, make):
     table = make(spark, new_table)
