@@ -223,6 +223,9 @@ bench-diagnosis: java $(INSTALLED) ## what use-spark diagnose predicts, against 
 bench-looks: java $(INSTALLED) ## what the looks of the service at many tables cost (minutes; ARGS="--tables 10000")
 	@$(BIN)/python bench/looks.py $(ARGS)
 
+bench-trees: $(INSTALLED) ## what an append and a group take in the driver of a table of up to 600,000 cubes (a minute)
+	@$(BIN)/python bench/trees.py $(ARGS)
+
 bench-size: java $(INSTALLED) ## a table of 1,000,000 files, 50 JDBC clients at once, two workers against one (an hour; ARGS="--only clients")
 	@$(BIN)/python bench/size.py $(ARGS)
 
