@@ -21,23 +21,25 @@ import org.apache.spark.util.collection.OpenHashMap
 final class ColumnBounds private (files: FilePositions, lows: BoundValues, highs: BoundValues, dataType: DataType) {
 
   /** Whether a file can hold a value for which a test of bounds is true; a file without bounds can. */
-  def meets(path: String, test: (Any, Any) => Boolean): Boolean = {
-    val position = files(path)
+  def meets(path: String, test: (Any, Any) => Boolean): Boolean = meets(files(path), test)
+
+  private def meets(position: Int, test: (Any, Any) => Boolean): Boolean =
     position < 0 || !lows.has(position) || !highs.has(position) || test(lows(position), highs(position))
-  }
 
   /** The share of the bytes of some files that one value leaves, on average over values at which files begin. */
   def oneKeyShare(among: Seq[AddFile]): Double = {
     val ordering = TypeUtils.getInterpretedOrdering(dataType).asInstanceOf[Ordering[Any]]
-    val starts = among.iterator.map(file => files(file.path)).filter(n => n >= 0 && lows.has(n)).map(lows(_)).toArray
-    val total = among.iterator.map(_.size.toDouble).sum
+    val positions = among.iterator.map(file => files(file.path)).toArray
+    val sizes = among.iterator.map(_.size.toDouble).toArray
+    val starts = positions.iterator.filter(n => n >= 0 && lows.has(n)).map(lows(_)).toArray
+    val total = sizes.sum
     if (starts.isEmpty || total == 0) 1.0
     else {
       val probes =
         Seq.tabulate(ColumnBounds.Probes)(i => starts((i.toLong * starts.length / ColumnBounds.Probes).toInt))
       val left = probes.map { value =>
         def holds(low: Any, high: Any) = ordering.lteq(low, value) && ordering.lteq(value, high)
-        among.iterator.filter(file => meets(file.path, holds)).map(_.size.toDouble).sum
+        positions.indices.iterator.filter(n => meets(positions(n), holds)).map(sizes(_)).sum
       }
       left.sum / (total * probes.size)
     }
