@@ -9,7 +9,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     UnclosedClassLoader.install()
     // Before the rule of Delta's that drops the provider.
-    extensions.injectResolutionRule(_ => LikeUsingQbeast)
+    extensions.injectResolutionRule(_ => new LikeUsingQbeast)
     super.apply(extensions)
     extensions.injectParser { (_, delta) =>
       // Made with every session, on the thread that opens it.

@@ -271,7 +271,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     val present = configurationAt(table)
     val isIndexed = present.exists(IndexedTables.onWrite)
     // A table that qbeast-spark has written can be registered.
-    if (table.schema.isEmpty && !isIndexed && present.exists(!_.contains(IndexedTables.LastRevision)))
+    if (table.schema.isEmpty && !isIndexed && !present.forall(IndexedRelation.isIndexed))
       throw UseException.notSupported(
         "At the location is a Delta table that does not index what is written to it, and CREATE TABLE … USING qbeast " +
           "does not change its properties: create the table USING delta, then set use.index.columns and " +

@@ -18,7 +18,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 object IndexedTables {
   private val OnWrite = "use.index.onWrite"
   private val Columns = "columnsToIndex"
-  val LastRevision = "qbeast.lastRevisionID"
   private val ReplacingOptions = Seq("replaceOn", "replaceUsing")
 
   def isQbeast(provider: String): Boolean = provider != null && provider.equalsIgnoreCase("qbeast")
