@@ -269,16 +269,16 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     }
     result.put(TableCatalog.PROP_PROVIDER, "delta")
     val present = configurationAt(table)
-    val isIndexed = present.exists(IndexedTables.onWrite)
+    val indexesWrites = present.exists(IndexedTables.onWrite)
     // A table that qbeast-spark has written can be registered.
-    if (table.schema.isEmpty && !isIndexed && !present.forall(IndexedRelation.isIndexed))
+    if (table.schema.isEmpty && !indexesWrites && !present.forall(IndexedRelation.isIndexed))
       throw UseException.notSupported(
         "At the location is a Delta table that does not index what is written to it, and CREATE TABLE … USING qbeast " +
           "does not change its properties: create the table USING delta, then set use.index.columns and " +
           "use.index.onWrite = 'true' with ALTER TABLE."
       )
     // A table that is there already brings its schema and properties along, unless it is replaced.
-    if (table.schema.nonEmpty && (replaces(table, mode) || !isIndexed))
+    if (table.schema.nonEmpty && (replaces(table, mode) || !indexesWrites))
       result.putAll(
         IndexedWrite.settingsOf(
           indexOptions,
