@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from otree.cube import CubeId
-from otree.cube_map import CubeMap
-from otree.nodes import Nodes
+from otree.cube_map import CubeMap, Nodes
 from otree.tree import CubeState, Tree
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, OFFSET, SPAN, fraction_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from catalog.columns.column_names import find_stored
+from catalog.columns.column_names import column_stored_as
 from catalog.files.full_paths import full_path, scanned_path
 from catalog.jvm.local_rows import local_data_frame
 from catalog.properties.index_properties import HASH_TYPES_KEY_PREFIX, hash_type, logical_name
@@ -69,12 +69,10 @@ def row_problems(snapshot: TableSnapshot, sound: DataFrame, location: str) -> It
 
 
 def _reason_not_to_read(snapshot: TableSnapshot, revision: Revision) -> str | None:
-    columns = [find_stored(snapshot.schema, stored) for stored in revision.columns]
-    found = [column for column in columns if column is not None]
-    if len(found) < len(columns):
+    if not snapshot.has_columns_of(revision):
         return "an indexed column was dropped since"
     written_as = snapshot.configuration.get(f"{HASH_TYPES_KEY_PREFIX}{revision.revision_id}")
-    today = ";".join(hash_type(column.type_name) for column in found)
+    today = ";".join(hash_type(column_stored_as(snapshot.schema, name).type_name) for name in revision.columns)
     if written_as is not None and written_as != today:
         return "a column's type was widened since, which changes the weights of its rows"
     return None
