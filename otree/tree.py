@@ -10,9 +10,8 @@ import numpy as np
 
 from otree.cube import CubeId, codes_of_point, preorder_key
 from otree.cube_map import CubeMap
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange, fraction_of, weight_of
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
 
-_SMALLEST_SHARE = 2.0**-32
 _NO_BLOCKS = MIN_WEIGHT - 1
 
 
@@ -142,99 +141,6 @@ class Tree:
             own = np.where(stated[level] == _NO_BLOCKS, above, stated[level])
             thresholds[level] = np.where(above < MAX_WEIGHT, own, MAX_WEIGHT)
         return cls(dimensions, CubeMap(dimensions, nodes.below(thresholds, MAX_WEIGHT)))
-
-    @classmethod
-    def estimate(
-        cls,
-        dimensions: int,
-        counts: Mapping[CubeId, int],
-        existing: Mapping[CubeId, CubeState],
-        desired: int,
-        max_depth: int,
-        slack: float = 1.0,
-    ) -> "Tree":
-        """Return the tree in which each inner cube is expected to hold the desired number of rows.
-
-        The domain of a cube is the number of all rows, of any weight, whose points lie in it. As weights are spread
-        evenly, a cube whose threshold lies a fraction f above its parent's holds f of its domain.
-
-        Args:
-            dimensions: Number of indexed columns.
-            counts: Rows to add per cube, counting every row whose point lies in it; absent = 0. Counts are given for
-                the parents of counted cubes too.
-            existing: State of every cube that has live blocks of other rows than those.
-            desired: Rows that an inner cube should hold.
-            max_depth: Depth below which no leaf is split.
-            slack: Existing cubes stay as they are until they would hold more than this multiple of the desired number:
-                each lowered threshold leaves rows above it in older blocks, so small growth is not worth one.
-
-        Returns:
-            The tree. Inner cubes of the existing tree stay inner and their thresholds only fall; thresholds never
-            decrease from parent to child.
-
-        Raises:
-            ValueError: If the desired number is not positive.
-        """
-        if desired < 1:
-            raise ValueError(f"A cube should hold at least one row, got {desired}")
-        old = cls.current(dimensions, existing).thresholds
-        domains = _Domains(counts, subtree_counts(existing, dimensions), old)
-        root = CubeId.root(dimensions)
-        thresholds: dict[CubeId, int] = {}
-        for cube in sorted({root, *counts, *old}, key=lambda cube: cube.path):
-            parent = cube.parent
-            if parent is not None and parent not in thresholds:
-                continue
-            domain = domains.of(cube)
-            above = MIN_WEIGHT if parent is None else thresholds[parent]
-            start = fraction_of(above)
-            room = desired * (slack if cube in existing else 1.0)
-            fits = domain * (1.0 - start) <= room or cube.depth >= max_depth
-            # A leaf without new rows is left as it is: nothing is written there that could lower its threshold.
-            if cube not in old and (fits or not counts.get(cube, 0)):
-                continue
-            if cube in old and domain * (fraction_of(old[cube]) - start) <= room:
-                thresholds[cube] = max(above, old[cube])
-                continue
-            ideal = weight_of(start + desired / domain) if domain > 0 else MAX_WEIGHT
-            # An existing threshold may only fall, or rows would lie deeper than readers look for them.
-            thresholds[cube] = max(above, min(ideal, old.get(cube, MAX_WEIGHT - 1)))
-        return cls(dimensions, thresholds)
-
-
-class _Domains:
-    """Domains of cubes, computed from the root down."""
-
-    def __init__(self, counts: Mapping[CubeId, int], subtrees: Mapping[CubeId, int], old: Mapping[CubeId, int]) -> None:
-        self._counts = counts
-        self._subtrees = subtrees
-        self._old = old
-        self._existing: dict[CubeId, float] = {}
-
-    def of(self, cube: CubeId) -> float:
-        """Return the domain of a cube whose parent was requested before, in rows."""
-        self._existing[cube] = self._existing_rows(cube)
-        return self._counts.get(cube, 0) + self._existing[cube]
-
-    def _existing_rows(self, cube: CubeId) -> float:
-        parent = cube.parent
-        if parent is None:
-            return self._subtrees.get(cube, 0)
-        if parent in self._old:
-            # A subtree holds only the weights above its parent's threshold: scale them up to all weights.
-            return self._subtrees.get(cube, 0) / max(1.0 - fraction_of(self._old[parent]), _SMALLEST_SHARE)
-        # A leaf that is split now does not know where its old rows lie: let them lie as the new ones do.
-        siblings = self._counts.get(parent, 0)
-        return self._existing[parent] * self._counts.get(cube, 0) / siblings if siblings else 0.0
-
-
-def subtree_counts(existing: Mapping[CubeId, CubeState], dimensions: int) -> CubeMap[int]:
-    """Return the rows of each cube and the cubes below it, for cubes with blocks and their ancestors."""
-    states = CubeMap.of(dimensions, existing)
-    nodes = states.nodes
-    rows = np.zeros(len(nodes), np.int64)
-    rows[nodes.places(states.by_text)] = [state.element_count for state in states.by_text.values()]
-    return CubeMap(dimensions, dict(zip(nodes.texts, nodes.totals(rows).tolist(), strict=True)))
 
 
 @dataclass(frozen=True)

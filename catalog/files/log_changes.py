@@ -1,8 +1,9 @@
-"""The files that the commits between two versions of a table added and removed, at the cost of these commits alone."""
+"""What the commits between two versions of a table tell and change, at the cost of these commits alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from catalog.jvm.files import text_file
+from catalog.jvm.java_values import java_class, jvm_session
 from catalog.jvm.json_lines import json_reader
 from catalog.jvm.local_rows import local_data_frame
 from catalog.jvm.session import metadata_session
@@ -22,6 +24,7 @@ MAX_COMMITS = 200
 # Commits up to this number and size in total are read in the driver, which takes no Spark job.
 MAX_SHORT_COMMITS = 20
 MAX_SHORT_BYTES = 1_000_000
+_PROBE = "org.apache.spark.sql.delta.usespark.LogProbe"
 _DELETION_VECTOR = "STRUCT<storageType: STRING, pathOrInlineDv: STRING, offset: INT, cardinality: BIGINT>"
 # The fields of an added file that ``LogRowReader.rows_of`` needs.
 ADD_FIELDS = (
@@ -134,6 +137,52 @@ def listed_files(spark: SparkSession, text: str, rows_of: Callable[[DataFrame], 
         return None if actions is None else _last_of_each(_collected(rows_of(actions))).added
     except (PySparkException, Py4JJavaError):
         return None
+
+
+def commits_since(spark: SparkSession, location: str, operation: str, after: int, newest: int, most: int) -> int:
+    """Counts the commits that are newer than the newest one of an operation; loads no snapshot of the table.
+
+    Args:
+        spark: session whose file systems are used.
+        location: the table's root.
+        operation: as the commit names it.
+        after: commits up to this version do not count.
+        newest: newest known version; later commits do not count either.
+        most: counting ends here, so that no long history is read.
+    """
+    count = 0
+    try:
+        for version in range(newest, max(after, newest - most), -1):
+            text = text_file(spark, commit_file(location, version), MAX_SHORT_BYTES).text
+            if text is None:
+                break
+            if commit_info(text).get("operation") == operation:
+                return count
+            count += 1
+        else:
+            return count
+    except (Py4JJavaError, UnicodeDecodeError):
+        pass
+    # A commit is long, or kept elsewhere: Delta finds and reads it.
+    return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))
+
+
+def commit_info(text: str) -> Mapping[str, Any]:
+    """What a commit tells of itself; empty where it does not."""
+    for line in text.split("\n"):
+        if line.startswith('{"commitInfo"'):
+            info = json_object(line).get("commitInfo")
+            return info if isinstance(info, dict) else {}
+    return {}
+
+
+def json_object(text: Any) -> dict[str, Any]:
+    """A JSON object; an empty one where the text is something else."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def commit_file(location: str, version: int) -> str:

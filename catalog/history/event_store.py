@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from catalog.clock import SYSTEM_CLOCK, Clock
 from catalog.epoch_millis import LAST_MILLIS
 from catalog.errors import UseError
-from catalog.files.log_changes import short_commits
+from catalog.files.log_changes import commit_info, json_object, short_commits
 from catalog.history.event_files import Marker, StoredEvent, parse_event, parse_events, parse_marker
 from catalog.history.event_rows import events_in_log, history_of, stored_events, united, with_lists
 from catalog.history.events import (
@@ -137,13 +137,13 @@ def _committed_lines(table: ManagedTable, after: int, newest: int) -> list[str]:
     """
     commits = short_commits(table.spark, table.location, (after, newest))
     if commits is not None:
-        infos = {version: _commit_info(text) for version, text in commits.items()}
+        infos = {version: commit_info(text) for version, text in commits.items()}
     else:
         infos = _listed_commits(table, after, newest)
     lines = []
     for version, info in infos.items():
         if info.get("operation") == OPERATION:
-            event = _object((info.get("operationParameters") or {}).get(EVENT_KEY))
+            event = json_object((info.get("operationParameters") or {}).get(EVENT_KEY))
             lines.append(json.dumps({**event, "state": COMMITTED, "version": version}, separators=(",", ":")))
     return lines
 
@@ -158,24 +158,6 @@ def _listed_commits(table: ManagedTable, after: int, newest: int) -> dict[int, M
         if min(versions) <= after + 1 or len(versions) < count:
             return {row.version: row.asDict() for row in rows if after < row.version <= newest}
         count = max(versions) - after
-
-
-def _commit_info(text: str) -> Mapping[str, Any]:
-    """What a commit tells of itself; nothing where it does not."""
-    for line in text.split("\n"):
-        if line.startswith('{"commitInfo"'):
-            info = _object(line).get("commitInfo")
-            return info if isinstance(info, dict) else {}
-    return {}
-
-
-def _object(text: Any) -> dict[str, Any]:
-    """A JSON object; an empty one where the text is something else."""
-    try:
-        value = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------------------- merging

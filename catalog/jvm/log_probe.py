@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from catalog.jvm.files import text_file
 from catalog.jvm.java_values import java_class, jvm_session
 from catalog.locations import place_of
 
@@ -19,7 +17,6 @@ _PROBE = "org.apache.spark.sql.delta.usespark.LogProbe"
 UNCHANGED, CHANGED, MISSING, FAILED, LATE = "unchanged", "changed", "missing", "failed", "late"
 # A look at all tables ends after this time.
 LOOK_SECONDS = 10.0
-_MOST_COMMIT_BYTES = 1_000_000
 
 
 class Question(NamedTuple):
@@ -109,44 +106,3 @@ def exists(spark: SparkSession, location: str, file: str) -> bool:
     """Whether a table has a file, at the cost of one lookup; ``file`` is relative to the table's root."""
     path = java_class(spark, "org.apache.hadoop.fs.Path")(location, file)
     return bool(path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).exists(path))
-
-
-def commits_since(spark: SparkSession, location: str, operation: str, after: int, newest: int, most: int) -> int:
-    """Counts the commits that are newer than the newest one of an operation; loads no snapshot of the table.
-
-    Args:
-        spark: session whose file systems are used.
-        location: the table's root.
-        operation: as the commit names it.
-        after: commits up to this version do not count.
-        newest: newest known version; later commits do not count either.
-        most: counting ends here, so that no long history is read.
-    """
-    count = 0
-    try:
-        for version in range(newest, max(after, newest - most), -1):
-            text = text_file(spark, f"{location}/_delta_log/{version:020d}.json", _MOST_COMMIT_BYTES).text
-            if text is None:
-                break
-            if _operation(text) == operation:
-                return count
-            count += 1
-        else:
-            return count
-    except (Py4JJavaError, ValueError):
-        pass
-    # A commit is long, or kept elsewhere: Delta finds and reads it.
-    return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))
-
-
-def _operation(commit: str) -> str | None:
-    """The operation of a commit, None if its writer has left none.
-
-    Raises:
-        ValueError: the text is no commit.
-    """
-    for line in commit.split("\n"):
-        if line.startswith('{"commitInfo"'):
-            operation = json.loads(line)["commitInfo"].get("operation")
-            return None if operation is None else str(operation)
-    return None

@@ -11,10 +11,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catalog.errors import ConcurrentChangeError
+from catalog.files.log_changes import commits_since
 from catalog.history.events import OPERATION
 from catalog.insights.consumption import newest_record, trim_scans
 from catalog.insights.ingestion import record_commits
-from catalog.jvm.log_probe import commits_since, qualified
+from catalog.jvm.log_probe import qualified
 from catalog.jvm.session import TIME_ZONE_KEY, activate, described_jobs, is_stopped
 from catalog.jvm.shared_texts import SharedTexts
 from catalog.jvm.task_queue import cores, tasks_queued_outside

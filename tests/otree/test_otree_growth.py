@@ -1,5 +1,8 @@
 """Growth of a tree by what its cubes would hold."""
 
+import random
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,9 @@ from otree.weight import MAX_WEIGHT, MIN_WEIGHT, fraction_of, weight_of
 
 ROOT = CubeId.root(1)
 LEFT, RIGHT = ROOT.child(0), ROOT.child(1)
+Row = tuple[tuple[float, float], int]
+"""Point, and weight."""
+DEPTH = 8
 
 
 def even_rows(count: int, first: float = 0.0, last: float = 1.0, depth: int = 8, scale: float = 1.0) -> PlacedRows:
@@ -17,6 +23,34 @@ def even_rows(count: int, first: float = 0.0, last: float = 1.0, depth: int = 8,
     weights = [weight_of(first + (last - first) * (i + 0.5) / count) for i in range(count)]
     cells = [(i % 2) << (depth - 1) | i // 2 % (1 << (depth - 1)) for i in range(count)]
     return PlacedRows(np.array(weights, np.int32), np.array(cells, np.int64), depth, scale)
+
+
+def drawn_rows(seed: int, count: int, skew: float) -> list[Row]:
+    """Draw random rows of two columns; a skew above 1 crowds them near 0."""
+    source = random.Random(seed)
+    return [
+        ((source.random() ** skew, source.random() ** skew), source.randint(MIN_WEIGHT, MAX_WEIGHT))
+        for _ in range(count)
+    ]
+
+
+def placed(rows: list[Row]) -> PlacedRows:
+    """Return the rows as they join a tree."""
+    paths = np.array([CubeId.of_point(point, DEPTH).path for point, _ in rows], np.int64)
+    cells = sum(paths[:, level] << 2 * (DEPTH - level - 1) for level in range(DEPTH))
+    return PlacedRows(np.array([weight for _, weight in rows], np.int32), cells, DEPTH)
+
+
+def states_of(tree: Tree, rows: list[Row]) -> dict[CubeId, CubeState]:
+    """Write the rows into blocks."""
+    elements = Counter(tree.cube_of(point, weight) for point, weight in rows)
+    return {cube: CubeState(tree.threshold(cube), count) for cube, count in elements.items()}
+
+
+def assert_thresholds_rise(tree: Tree) -> None:
+    """No inner cube's threshold is below its parent's."""
+    for cube, limit in tree.thresholds.items():
+        assert cube.parent is None or tree.thresholds[cube.parent] <= limit
 
 
 def threshold(tree: Tree, cube: CubeId = ROOT) -> float:
@@ -85,6 +119,36 @@ def test_no_leaf_is_split_below_the_cells() -> None:
     weights = np.linspace(MIN_WEIGHT, MAX_WEIGHT, 1000).astype(np.int32)
     tree = grow(Tree(2, {}), {}, PlacedRows(weights, np.zeros(1000, np.int64), 3), 10)
     assert sorted(cube.depth for cube in tree.thresholds) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("skew", [1.0, 4.0])
+def test_inner_cubes_hold_the_desired_rows(skew: float) -> None:
+    """Each inner cube of a new tree holds exactly the desired rows, and no leaf more."""
+    rows, desired = drawn_rows(1, 20_000, skew), 400
+    tree = grow(Tree(2, {}), {}, placed(rows), desired)
+    assert len(tree.thresholds) > 5
+    assert_thresholds_rise(tree)
+    elements = Counter(tree.cube_of(point, weight) for point, weight in rows)
+    assert {elements[cube] for cube in tree.thresholds} == {desired}
+    assert max(count for cube, count in elements.items() if cube not in tree.thresholds) <= desired
+
+
+def test_appends_only_lower_thresholds() -> None:
+    """Over several appends inner cubes stay inner, thresholds fall, and the root holds what it should."""
+    states: dict[CubeId, CubeState] = {}
+    before = Tree(2, {})
+    for step in range(5):
+        rows = drawn_rows(step, 8_000, 1.0 + step / 2)
+        tree = grow(before, states, placed(rows), 500, 1.0)
+        assert_thresholds_rise(tree)
+        for cube, limit in before.thresholds.items():
+            assert tree.thresholds[cube] <= limit
+        for cube, state in states_of(tree, rows).items():
+            old = states.get(cube, CubeState(MAX_WEIGHT, 0))
+            states[cube] = CubeState(min(old.max_weight, state.max_weight), old.element_count + state.element_count)
+        before = Tree.current(2, states)
+    assert sum(state.element_count for state in states.values()) == 40_000
+    assert threshold(before, CubeId.root(2)) == pytest.approx(500 / 40_000, rel=0.1)
 
 
 def test_refusals() -> None:

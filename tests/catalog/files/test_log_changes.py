@@ -7,7 +7,7 @@ from tables import NUMBERS, numbers
 
 from catalog.errors import TooComplexError
 from catalog.files import file_table, log_changes, version_files
-from catalog.files.log_changes import changes_between
+from catalog.files.log_changes import changes_between, commits_since
 from catalog.files.version_files import KeptTables
 from catalog.jvm.table_state import TableState
 
@@ -217,3 +217,18 @@ def test_commits_without_files_change_no_list(spark, table):
         changes = newer.version_files.changes_since(snapshot.version, only_short=True)
         assert newer.file_table is before
     assert (changes.gone, len(changes.added)) == (frozenset(), 0)
+
+
+def test_commits_are_counted_without_loading_the_table(spark, new_table):
+    table = new_table("id BIGINT")
+    for _ in range(3):
+        table.append(spark.range(2))
+    place, newest = table.managed.location, table.version
+    with at_most(spark, 0):
+        assert commits_since(spark, place, "CREATE TABLE", -1, newest, 100) == 3
+        assert commits_since(spark, place, "NOTHING", -1, newest, 2) == 2
+    # Delta counts where a commit is gone.
+    table.checkpoint()
+    (table.path / "_delta_log" / f"{0:020d}.json").unlink()
+    assert commits_since(spark, place, "NOTHING", -1, newest, 3) == 3
+    assert commits_since(spark, place, "WRITE", 0, newest, 100) == 0

@@ -6,7 +6,7 @@ import time
 import pytest
 from spark_jobs import at_most
 
-from catalog.jvm.log_probe import Question, commits_since, look
+from catalog.jvm.log_probe import Question, look
 
 LIMIT = 0.5
 
@@ -47,21 +47,6 @@ def test_commits_of_others(spark, new_table):
     after = the_look(spark, place, before.version)
     assert (after.version, after.table_id) == (table.version, before.table_id)
     assert after.configuration["use.index.columns"] == "id"
-
-
-def test_commits_are_counted_without_loading_the_table(spark, new_table):
-    table = new_table("id BIGINT")
-    for _ in range(3):
-        table.append(spark.range(2))
-    place, newest = table.managed.location, table.version
-    with at_most(spark, 0):
-        assert commits_since(spark, place, "CREATE TABLE", -1, newest, 100) == 3
-        assert commits_since(spark, place, "NOTHING", -1, newest, 2) == 2
-    # Delta counts where a commit is gone.
-    table.checkpoint()
-    (table.path / "_delta_log" / f"{0:020d}.json").unlink()
-    assert commits_since(spark, place, "NOTHING", -1, newest, 3) == 3
-    assert commits_since(spark, place, "WRITE", 0, newest, 100) == 0
 
 
 def test_another_table_at_the_same_place(spark, tmp_path):

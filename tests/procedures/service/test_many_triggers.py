@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from service_fakes import FakeService
 
-from catalog.jvm import log_probe
+from catalog.files import log_changes
 from catalog.jvm.files import TextFile
 from procedures.process.application import application
 
@@ -85,23 +85,23 @@ def _commits(monkeypatch, operations, sizes=None):
         of_delta.append(arguments[1:])
         return 7
 
-    monkeypatch.setattr(log_probe, "text_file", text_file)
-    monkeypatch.setattr(log_probe, "java_class", lambda *_: SimpleNamespace(commitsSince=commits_since))
-    monkeypatch.setattr(log_probe, "jvm_session", lambda spark: spark)
+    monkeypatch.setattr(log_changes, "text_file", text_file)
+    monkeypatch.setattr(log_changes, "java_class", lambda *_: SimpleNamespace(commitsSince=commits_since))
+    monkeypatch.setattr(log_changes, "jvm_session", lambda spark: spark)
     return read, of_delta
 
 
 def test_commits_are_counted_from_the_newest_one_and_no_further_than_needed(monkeypatch):
     read, of_delta = _commits(monkeypatch, ["CREATE", "WRITE", "OURS", None, "WRITE", "MERGE"])
-    assert log_probe.commits_since(None, "/t", "OURS", -1, 5, 10) == 3
+    assert log_changes.commits_since(None, "/t", "OURS", -1, 5, 10) == 3
     assert read == [5, 4, 3, 2]
-    assert log_probe.commits_since(None, "/t", "OURS", -1, 5, 2) == 2
-    assert log_probe.commits_since(None, "/t", "OURS", 4, 5, 10) == 1
-    assert log_probe.commits_since(None, "/t", "OURS", 5, 5, 10) == 0
+    assert log_changes.commits_since(None, "/t", "OURS", -1, 5, 2) == 2
+    assert log_changes.commits_since(None, "/t", "OURS", 4, 5, 10) == 1
+    assert log_changes.commits_since(None, "/t", "OURS", 5, 5, 10) == 0
     assert not of_delta
 
 
 def test_commits_that_are_long_or_elsewhere_are_counted_by_delta(monkeypatch):
     _, of_delta = _commits(monkeypatch, ["CREATE", "long", "WRITE"])
-    assert log_probe.commits_since(None, "/t", "OURS", -1, 2, 10) == 7
+    assert log_changes.commits_since(None, "/t", "OURS", -1, 2, 10) == 7
     assert of_delta == [("/t", "OURS", -1, 10)]
