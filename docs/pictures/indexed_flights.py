@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from otree.cube import CubeId
 from otree.curve import Ranks, bits_per_dimension, hilbert_keys
+from otree.growth import PlacedRows, grow
 from otree.level import level_of, next_level_elements
 from otree.packing import Packing, pack
 from otree.transformation import ColumnStats
@@ -83,7 +84,7 @@ def flights(dimensions: int, every: int = EVERY, cube_size: int = CUBE_SIZE) -> 
     points = [[space.coordinate(value) for value in values] for space, (_, values) in zip(spaces, columns, strict=True)]
     weights = [weight(row[:dimensions]) for row in rows]
     places = list(zip(*points, strict=True))
-    tree = Tree.estimate(dimensions, _rows_per_cube(places), {}, cube_size, _DEEPEST)
+    tree = grow(Tree(dimensions, {}), {}, _placed(places, weights), cube_size)
     cubes = tuple(tree.cube_of(place, number) for place, number in zip(places, weights, strict=True))
     return Flights(tuple(np.array(axis) for axis in points), np.array(weights, np.int32), cubes, tree)
 
@@ -94,13 +95,15 @@ def stats_of(values: Sequence[float]) -> ColumnStats:
     return ColumnStats(min(values), max(values), quantiles)
 
 
-def _rows_per_cube(places: Sequence[tuple[float, ...]]) -> dict[CubeId, int]:
-    counts: dict[CubeId, int] = {}
+def _placed(places: Sequence[tuple[float, ...]], weights: Sequence[int]) -> PlacedRows:
+    """The rows as they join a tree."""
+    cells = []
     for place in places:
-        for depth in range(_DEEPEST + 1):
-            cube = CubeId.of_point(place, depth)
-            counts[cube] = counts.get(cube, 0) + 1
-    return counts
+        cell = 0
+        for code in CubeId.of_point(place, _DEEPEST).path:
+            cell = cell << len(place) | code
+        cells.append(cell)
+    return PlacedRows(np.array(weights, np.int32), np.array(cells, np.int64), _DEEPEST)
 
 
 def read(first: int = 0, every: int = EVERY) -> list[tuple[int, float]]:
