@@ -226,6 +226,7 @@ def test_answers_may_differ_in_order_and_rounding_only():
     assert not is_same([(1, "a", 0), (2, "b", True)], texts_of(rows))
 
 
+@pytest.mark.slow
 def test_the_time_of_tasks_is_not_that_of_the_session(spark):
     run = Run(spark, SYSTEMS["use"], None)
     before = run._task_seconds()

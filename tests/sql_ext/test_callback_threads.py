@@ -114,6 +114,7 @@ def test_a_report_is_returned_by_an_interrupted_thread(spark, threads):
         application().own_procedures.pop("late", None)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_an_optimization_between_groups(spark, threads, new_table):
     """As a JDBC client's cancel does it: the thread of the statement is interrupted, and its job group cancelled."""
     table = new_table(NUMBERS, index="x,y")

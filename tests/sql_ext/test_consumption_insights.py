@@ -184,6 +184,7 @@ def test_a_scan_of_an_empty_version(spark, new_table):
     assert sql_ext.call(spark, "recommend", table=table.name).collect()
 
 
+@pytest.mark.slow
 def test_what_is_not_recorded(spark, table, new_table, set_conf):
     before = len(_rows(spark, table))
     table.append(numbers(spark, 100, start=9000))

@@ -103,6 +103,7 @@ def test_mistakes_are_named(spark, shop):
             spark.sql(statement)
 
 
+@pytest.mark.slow
 def test_two_services_share_the_budget(spark, shop, set_conf):
     set_conf("spark.qbeast.use.service.enabled", "true")
     clock = FakeClock()
@@ -125,6 +126,7 @@ def test_two_services_share_the_budget(spark, shop, set_conf):
         service.stop()
 
 
+@pytest.mark.slow
 def test_the_ledger_is_small_numbered_texts(spark, shop, tmp_path, set_conf):
     set_conf("spark.qbeast.use.fleet.location", str(tmp_path / "ledger"))
     tables, _ = _fleet(spark, "dry_run => true")

@@ -109,6 +109,7 @@ def test_fields_of_structs_are_cast_by_name(spark, new_table, tmp_path):
     assert table.data.select("id", "st.a", "st.b").collect() == [(1, 1, 2)]
 
 
+@pytest.mark.slow
 def test_a_complete_result_replaces_all_partitions(spark, new_table, tmp_path, set_conf):
     set_conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
     table = new_table("k BIGINT, n BIGINT", index="k", properties=WRITTEN, tail="PARTITIONED BY (n)")

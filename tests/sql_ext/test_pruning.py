@@ -191,6 +191,7 @@ def test_null_safe_and_rounded_comparisons(rounded, set_conf):
         check(rounded, condition)
 
 
+@pytest.mark.slow
 def test_large_conditions_prune_and_deep_ones_are_answered(rounded):
     many = " OR ".join(f"i = {16777186 + number // 1000}" for number in range(10_000))
     assert pruned(rounded.data.where(many))

@@ -191,6 +191,7 @@ def test_values_that_spark_converts_from_the_hybrid_calendar_are_refused(spark, 
         assert readers.scan(path, where="d < DATE'1500-01-01'").files == 0
 
 
+@pytest.mark.slow
 def test_names_of_a_converted_table_in_another_case(spark, tmp_path):
     path = str(tmp_path / "converted")
     for number, names in enumerate((("ID", "S", "A"), ("id", "s", "a"))):

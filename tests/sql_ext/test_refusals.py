@@ -381,6 +381,7 @@ def test_dry_runs_need_no_write(spark, denying):
     assert sql_ext.call(spark, "vacuum", table=table.name, dry_run=True, retention_hours=0.0).count() == 0
 
 
+@pytest.mark.slow
 def test_a_commit_that_cannot_be_written_keeps_every_file(spark, denying):
     """Nothing tells whether the log entry may still appear, so nothing is deleted."""
     table, switch = denying

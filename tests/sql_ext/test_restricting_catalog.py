@@ -76,6 +76,7 @@ def test_no_call_on_a_forbidden_table_does_or_tells_anything(spark, user, forbid
     assert _version(spark, name) == before
 
 
+@pytest.mark.slow
 def test_lists_of_all_tables_leave_forbidden_ones_out(spark, user, forbidden, new_table, tmp_path):
     seen = new_table(NUMBERS, index="x,y", cube_size=200, properties=AUTOMATIC).append(numbers(spark, 50))
     shown = {}

@@ -72,6 +72,7 @@ def test_columns_are_those_of_the_reference_and_the_version(spark, table):
     assert found.dtypes[:10] == [*A6, ("version", "bigint")]
 
 
+@pytest.mark.slow
 def test_times_have_a_zone_whatever_timestamp_means_in_the_session(spark, table):
     """All tables and results with times, in a session that takes TIMESTAMP for a time without a zone."""
     other = spark.newSession()

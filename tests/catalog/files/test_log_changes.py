@@ -95,7 +95,7 @@ def test_a_commit_that_cannot_be_read(table):
     assert snapshot.version_files.changes_since(snapshot.version - 1) is None
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_list_that_follows_commits_is_the_list_of_the_version(spark, new_table, monkeypatch, is_indexed):
     """Appends, deletes, deletion vectors, an optimization and a new revision: column by column as if read anew."""

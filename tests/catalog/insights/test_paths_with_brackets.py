@@ -20,6 +20,7 @@ def table(shared_table, tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_facts_are_of_its_own_commits(table):
     snapshot = table.managed.snapshot()
     assert [row.rows_added for row in logged_rows(snapshot)] == [0, 2, 1]

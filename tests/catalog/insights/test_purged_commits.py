@@ -18,6 +18,7 @@ def table(spark, new_table):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "action"), [(logged_rows, "collect"), (file_lives, "toArrow"), (statement_notes, "toArrow")]
 )

@@ -33,6 +33,7 @@ def _delete(table, version=STRAY):
     return {deleted.apply(number) for number in range(deleted.size())}
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind_a_gap(table):
     before = _names(table)
     _leave(table, "checkpoint.parquet", "json")

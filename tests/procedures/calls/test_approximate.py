@@ -68,7 +68,7 @@ def check_against_exact(spark, query, rows, keys=0):
     assert count == len(found)
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "keys"),
     [
@@ -348,7 +348,7 @@ def test_one_row_per_group(spark, table):
     assert {row.city for row in called.collect()} == {row.city for row in spark.sql(query).collect()}
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [{"max_fraction": 0.001}, {"dry_run": True}])
 def test_hours_of_one_text_are_two_groups(spark, table, set_conf, arguments):
     set_conf("spark.sql.session.timeZone", "Europe/Berlin")

@@ -19,6 +19,7 @@ def committed(report):
     return [(r.state, r.reason) for r in report] == [("committed", "UNINDEXED")]
 
 
+@pytest.mark.slow
 def test_a_partitioned_table(spark, new_table):
     table = new_table(f"{COLUMNS}, p STRING", index="x,y", cube_size=100, tail="PARTITIONED BY (p)")
     names = F.element_at(
@@ -142,6 +143,7 @@ def test_row_ids_stay(spark, new_table):
     assert table.commit_info(table.version)["tags"]["delta.rowTracking.preserved"] == "true"
 
 
+@pytest.mark.slow
 def test_constraints_generated_and_identity_columns(spark, new_table):
     table = new_table(
         "id BIGINT NOT NULL, g BIGINT GENERATED ALWAYS AS (id * 2), n BIGINT GENERATED ALWAYS AS IDENTITY, "

@@ -112,6 +112,7 @@ def test_the_history_is_that_of_the_log_and_of_the_store(spark, table):
     assert written / shown[0].write_amplification == pytest.approx(sum(f.size for f in _live(table)[1:]), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_parts_of_merged_files_may_go_while_the_history_is_read(table, monkeypatch):
     """A merge leaves the parts for a while, and deletes them without asking who reads."""
     for number in range(101):

@@ -42,6 +42,7 @@ def test_small_passes_start_few_jobs(spark, appended):
         assert spark.sql(f"CALL use.status('{name}')").collect()
 
 
+@pytest.mark.slow
 def test_a_small_run_starts_fewer_jobs_than_optimize_of_delta(spark, new_table, set_conf):
     """The rows are measured, sampled in the new revision, and written; nothing else is a job."""
     set_conf("spark.sql.adaptive.enabled", "true")

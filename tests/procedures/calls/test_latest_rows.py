@@ -141,7 +141,7 @@ def test_a_key_never_loses_its_last_row_to_a_concurrent_delete(spark, new_table)
     assert _rows(table) == [(1, "p", 1, "old"), (2, "p", 1, "old")]
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("appended", [(1, "p", 3, "newer"), (7, "p", 1, "other")], ids=["same key", "other key"])
 def test_a_concurrent_append_is_no_conflict(spark, new_table, appended):
     table = new_table(KEYED)

@@ -147,6 +147,7 @@ def test_data_that_does_not_spread(spark, new_table, plan):
     assert states(table.optimize()) == [("skipped", "NOTHING_TO_DO")]
 
 
+@pytest.mark.slow
 def test_an_empty_table_and_files_without_rows(spark, new_table):
     table = new_table("a BIGINT", index="a", properties={"delta.enableDeletionVectors": "true"})
     assert states(table.optimize()) == [("skipped", "NOTHING_TO_DO")]

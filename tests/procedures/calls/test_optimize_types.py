@@ -75,7 +75,7 @@ def test_two_columns_of_the_types(spark, new_table, kinds, set_conf):
     assert len(table.files) > 1
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EDGES)
 def test_columns_of_edges_only(spark, new_table, kind):
     names = [f"c{i}" for i in range(len(EDGES[kind]))]

@@ -203,6 +203,7 @@ def rows_of_version(table, version):
     return checksum(table.spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {version}"))
 
 
+@pytest.mark.slow
 def test_files_within_the_retention_stay(table):
     """Delta rounds 0.4 hours to none, and forgets removals when the retention of the table, here none, is over."""
     kept = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration'='interval N hours')"

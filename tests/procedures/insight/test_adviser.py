@@ -112,7 +112,7 @@ def advised(spark, name, where="id = 7"):
     return doctor, measured, [step.advice.remedy.value for step in facts.steps]
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_four_agree(spark, new_table, set_conf, kind):
     table = kind(spark, new_table, set_conf)

@@ -93,7 +93,7 @@ def test_strings_that_hash_still_lie_together(spark, new_table):
     assert min(int(high) - int(low) for low, high in ranges) < 500
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.0])
 def test_no_file_is_above_two_targets(spark, new_table, share):
     """However many rows have the same indexed values, so that neither weight nor curve tells them apart."""

@@ -66,6 +66,7 @@ def test_a_first_indexing_is_one_group(spark, new_table):
     assert [(r.state, r.input_files) for r in plan] == [("planned", 1)]
 
 
+@pytest.mark.slow
 def test_an_interrupted_statement_lets_the_group_end(spark, table):
     """Cancelling a JDBC statement interrupts its thread, and cancels the jobs of the statement's group."""
     caller = spark._jvm.java.lang.Thread.currentThread()
@@ -85,6 +86,7 @@ def test_an_interrupted_statement_lets_the_group_end(spark, table):
     assert outcome(report) == [(1, "committed", "UNINDEXED"), (1, "skipped", "INTERRUPTED")]
 
 
+@pytest.mark.slow
 def test_the_progress_is_shown_where_it_is_wanted(table, set_conf, capsys):
     set_conf("spark.qbeast.use.progress", "true")
     table.optimize(**FILE_BY_FILE, max_iterations=1)

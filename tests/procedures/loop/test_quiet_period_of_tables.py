@@ -142,6 +142,7 @@ def test_a_run_that_is_stopped_while_its_commit_is_held_leaves_nothing(spark, ne
     assert {str(file.relative_to(table.path)) for file in table.path.rglob("*.parquet")} <= live | former
 
 
+@pytest.mark.slow
 def test_appends_and_rewrites_of_ours_are_no_statements(spark, new_table):
     table = new_table(COLUMNS, index="day,customer")
     rows = spark.sql("SELECT id, 1 day, CAST(id AS INT) customer FROM range(100)")

@@ -88,6 +88,7 @@ def test_the_groups_of_a_plan_are_commits_that_name_it(spark, new_table):
     assert table.sql("SELECT * FROM {t}.plans") == []
 
 
+@pytest.mark.slow
 def test_a_large_file_is_divided_in_its_order(spark, new_table):
     table = new_table("id BIGINT", properties={"delta.enableRowTracking": "true"})
     table.append(spark.range(0, 4000, 1, 1))
@@ -166,6 +167,7 @@ def test_a_concurrent_write_makes_the_group_stale(spark, new_table, step):
     )
 
 
+@pytest.mark.slow
 def test_two_runs_share_the_lease_and_the_groups(spark, new_table):
     table = _pairs(spark, new_table)
     plan_id, _ = _store(table, columns="id", max_file_bytes=3000)
@@ -190,6 +192,7 @@ def test_two_runs_share_the_lease_and_the_groups(spark, new_table):
     assert table.managed.list_state(f"plans/{plan_id}/runs") == []
 
 
+@pytest.mark.slow
 def test_groups_are_rewritten_at_the_same_time_and_up_to_a_limit(spark, new_table):
     table = _pairs(spark, new_table)
     plan_id, _ = _store(table, columns="id", max_file_bytes=3000)

@@ -46,7 +46,8 @@ def kept_events(table):
     return [json.loads(table.managed.read_state(f"{EVENTS_FOLDER}/{name}")) for name in names]
 
 
-@pytest.mark.parametrize("parallelism", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("parallelism", [2, 4])
 def test_only_the_loser_is_planned_again(spark, table, monkeypatch, parallelism):
     """All groups are about to commit when one of them loses an input."""
     at_once = min(parallelism, 3)
@@ -91,7 +92,7 @@ def test_a_failure_lets_the_others_end(table):
     assert table.checksum() == before
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["CANCELLED", "INTERRUPTED"])
 def test_asked_to_stop_it_ends_at_the_boundary(table, how):
     """By ``use.cancel``, and by the signal of Ctrl-C: what is under way is committed, nothing further begins."""

@@ -94,6 +94,7 @@ def test_a_new_revision_made_meanwhile(spark, new_table, monkeypatch, step):
     check_sound(table, oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", COMMIT_OR_SLOW, ids=BY_NAME)
 def test_a_dropped_table_stays_dropped(spark, new_table, step):
     """The run ends with an error, and nothing of ours is in the way of the next table of this name."""

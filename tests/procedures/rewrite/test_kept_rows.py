@@ -163,7 +163,6 @@ def test_rows_are_counted_where_they_may_move(spark, new_table, monkeypatch, sta
 
 
 @pytest.mark.slow
-@pytest.mark.quick_sample(2)
 @pytest.mark.parametrize(
     ("wishes", "statement", "is_counted"),
     [
@@ -306,12 +305,10 @@ OVERWRITES = {
         "'delta.enableDeletionVectors' = 'false') AS SELECT * FROM new"
     ),
 }
-QUICK_OVERWRITES = ("replaceWhere by path",)
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in QUICK_OVERWRITES else pytest.param(n, marks=pytest.mark.slow) for n in OVERWRITES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OVERWRITES)
 def test_overwrites(spark, new_table, name):
     tail = "PARTITIONED BY (p)" if "partition" in name else ""
     indexed, plain = pair(spark, new_table, tail=tail)

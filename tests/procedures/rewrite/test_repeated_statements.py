@@ -81,6 +81,7 @@ def test_a_statement_that_loses_to_a_rewrite_runs_again(spark, new_table, monkey
     assert indexed.on_disk() <= named
 
 
+@pytest.mark.slow
 def test_an_idempotent_statement_keeps_its_number(spark, new_table, monkeypatch, set_conf):
     indexed, _ = unoptimized_pair(spark, new_table)
     writes = "spark.databricks.delta.write"
@@ -250,7 +251,8 @@ def test_a_commit_whose_answer_is_lost(denying, monkeypatch, statement, switched
     check_changed_once(table)
 
 
-@pytest.mark.parametrize("switched", [pytest.param("failAfterRename", marks=pytest.mark.slow), "existAfterRename"])
+@pytest.mark.slow
+@pytest.mark.parametrize("switched", ["failAfterRename", "existAfterRename"])
 def test_a_lost_answer_after_a_loss(denying, monkeypatch, switched):
     """The first attempt loses to a rewrite; the second is committed, and its answer is lost."""
     table, switch = denying

@@ -72,6 +72,7 @@ def test_bands_are_no_selection(whole, new_table, spark):
     assert reasons(table) == []
 
 
+@pytest.mark.slow
 def test_rows_that_leave_a_revision_are_no_selection(new_table, spark, set_conf):
     """The rows of a few files need a new revision; the one before was measured by all rows."""
     table = new_table(NUMBERS, index="id,x", cube_size=100, file_bytes="8kb").append(numbers(spark, 3000)).index()
@@ -82,6 +83,7 @@ def test_rows_that_leave_a_revision_are_no_selection(new_table, spark, set_conf)
     assert reasons(table) == []
 
 
+@pytest.mark.slow
 def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table):
     table = new_table(NUMBERS, index="id", cube_size=1000).append(whole.data.sample(0.1)).index()
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('use.index.cubeSize' = '200')")
@@ -91,7 +93,7 @@ def test_gaps_stay_without_the_revision_that_shows_them(spark, whole, new_table)
     assert reasons(table) == [SampleReason.WEIGHTS_WITH_GAPS]
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -140,6 +142,7 @@ def test_such_keys_of_other_columns_or_of_local_rows(spark, whole, cohorts, quer
     approximate(spark, query.format(t=whole.name, c="range(200)", k="id", i="id"))
 
 
+@pytest.mark.slow
 def test_comparisons_with_constants_select_nothing_by_a_sample(spark, whole, cohorts):
     approximate(spark, f"SELECT count(*) FROM {whole.name} t, {cohorts[0]} c WHERE t.id % 10 = 3 AND t.y = c.id")
     approximate(spark, f"SELECT count(*) FROM {whole.name} t JOIN {cohorts[0]} c ON t.id = 7 AND t.y = c.id")

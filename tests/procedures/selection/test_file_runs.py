@@ -40,6 +40,7 @@ def _states(report):
     return [(r.strategy, r.state) for r in report]
 
 
+@pytest.mark.slow
 def test_small_files_become_one_in_their_order(spark, new_table):
     table = new_table(f"{NUMBERS}, p STRING", properties=FEATURES, tail="PARTITIONED BY (p)")
     _small_files(spark, table, 5)

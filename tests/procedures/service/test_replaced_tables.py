@@ -24,7 +24,7 @@ def two_rows_of_each_key(spark, table, keys=10, files=2):
     return table
 
 
-@pytest.mark.quick_sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statements",
     [
@@ -101,6 +101,7 @@ def test_the_service_finds_a_new_table_at_the_place(spark, new_table, service):
     assert table.data.count() == 20
 
 
+@pytest.mark.slow
 def test_a_location_may_be_a_link(spark, new_table, service, tmp_path):
     service, threads = service
     (tmp_path / "real").mkdir()
