@@ -150,20 +150,20 @@ def commits_since(spark: SparkSession, location: str, operation: str, after: int
         newest: newest known version; later commits do not count either.
         most: counting ends here, so that no long history is read.
     """
-    count = 0
+    first = max(after, newest - most)
     try:
-        for version in range(newest, max(after, newest - most), -1):
+        for version in range(newest, max(first, newest - MAX_SHORT_COMMITS), -1):
             text = text_file(spark, commit_file(location, version), MAX_SHORT_BYTES).text
             if text is None:
                 break
             if commit_info(text).get("operation") == operation:
-                return count
-            count += 1
+                return newest - version
         else:
-            return count
+            if newest - first <= MAX_SHORT_COMMITS:
+                return newest - first
     except (Py4JJavaError, UnicodeDecodeError):
         pass
-    # A commit is long, or kept elsewhere: Delta finds and reads it.
+    # A commit is long, or kept elsewhere, or they are many: Delta finds them, and reads them at the same time.
     return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))
 
 

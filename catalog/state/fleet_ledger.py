@@ -160,6 +160,15 @@ class LedgerState:
         refusals = [refusal for pool in pools if (refusal := self._refusal(pool, size, now)) is not None]
         return max(refusals, key=lambda r: (r.until is None, r.until or 0), default=None)
 
+    def has_room(self, pools: Sequence[Pool], size: int, now: int) -> tuple[LedgerState, Refusal | None]:
+        """Says why some bytes may not be spent now, and remembers which budgets have refused; see ``refusal``."""
+        refusing = [pool for pool in pools if self._refusal(pool, size, now) is not None]
+        refused = self.refusal(pools, size, now)
+        news = {p.label: now + p.period for p in refusing if self.used_up.get(p.label, 0) <= now}
+        if refused is None or refused.code != USED_UP or not news:
+            return self, refused
+        return replace(self, used_up={**self.used_up, **news}), replace(refused, is_first=True)
+
     def spend(self, pools: Sequence[Pool], database: str, size: int, now: int) -> tuple[LedgerState, Refusal | None]:
         """Spends bytes, or refuses to.
 
@@ -169,13 +178,9 @@ class LedgerState:
             size: the bytes.
             now: epoch milliseconds.
         """
-        refusing = [pool for pool in pools if self._refusal(pool, size, now) is not None]
-        refused = self.refusal(pools, size, now)
+        state, refused = self.has_room(pools, size, now)
         if refused is not None:
-            news = {p.label: now + p.period for p in refusing if self.used_up.get(p.label, 0) <= now}
-            if refused.code != USED_UP or not news:
-                return self, refused
-            return replace(self, used_up={**self.used_up, **news}), replace(refused, is_first=True)
+            return state, refused
         return replace(self, spent=_thinned((*self.spent, Spending(now, database, size)), now)), None
 
     def begin(self, pools: Sequence[Pool], run: OpenRun, now: int) -> tuple[LedgerState, Refusal | None]:

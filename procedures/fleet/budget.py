@@ -82,7 +82,7 @@ class RunBudget:
         """
         if self.group_bytes is None:
             return True
-        return self._asked(lambda state: (state, state.refusal(self._pools, size, self._clock.now()))) is None
+        return self._asked(lambda state: state.has_room(self._pools, size, self._clock.now())) is None
 
     @contextmanager
     def running(self, run: Run) -> Iterator[Stop | None]:

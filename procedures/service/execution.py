@@ -176,7 +176,10 @@ class Engine(Protocol):
         ...
 
     def commits(self, location: str, after: int, newest: int, most: int) -> int:
-        """Commits of others since the last optimization; see ``commits_since``."""
+        """Counts the commits of others since the last optimization; see ``commits_since``.
+
+        If there are fewer than ``most`` commits, their number is returned, whoever made them.
+        """
         ...
 
     def files(self, table: str) -> Files:
@@ -319,6 +322,9 @@ class SparkEngine:
 
     def commits(self, location: str, after: int, newest: int, most: int) -> int:
         """See ``Engine.commits``."""
+        if newest - after < most:
+            # They are too few, whoever made them.
+            return newest - after
         return commits_since(self._spark, location, OPERATION, after, newest, most)
 
     def files(self, table: str) -> Files:

@@ -180,7 +180,10 @@ class Schedule:
             return replace(self, strategies=())
         declared = {option.name for name in chosen for option in strategy(name).options}
         options = {name: text for name, text in self.arguments["options"].items() if name in declared}
-        rewrites = self.arguments["revision_rewrite"] and any(name not in self.paces for name in chosen)
+        each_time = frozenset(self.strategies).difference(self.paces)
+        # What the owner asks for has turns of its own; older revisions are no part of them if there are others.
+        rewriting = each_time.difference(self.asked) or each_time
+        rewrites = self.arguments["revision_rewrite"] and not rewriting.isdisjoint(chosen)
         arguments = {
             **self.arguments,
             "strategy": ",".join(chosen),

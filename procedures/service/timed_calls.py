@@ -55,8 +55,12 @@ class TimedCalls:
             for table, call in calls.items():
                 if table not in self._threads and hanging[_store(table)] < _MOST_HANGING:
                     thread = threading.Thread(target=work, args=(table, call), name="use-check", daemon=True)
+                    try:
+                        thread.start()
+                    except RuntimeError as error:  # no thread is left; others may have ended when it is asked again
+                        answers[table] = error
+                        continue
                     self._threads[table] = thread
-                    thread.start()
                     waits.append((table, thread, seconds / (1 + hanging[_store(table)])))
         begun = time.monotonic()
         for _, thread, patience in waits:

@@ -14,6 +14,8 @@ from procedures.service.worker import Worker
 
 # Tables that are asked at the same time.
 _MOST_ASKED = 16
+# The same for tables whose files are listed, which takes a job and memory for each.
+_MOST_LISTED = 2
 DueTurn = tuple[Worker, tuple[str, ...]]
 """A worker, and the strategies that may start if a trigger is reached."""
 
@@ -39,7 +41,7 @@ class TurnQuestions:
         if worker.is_settled:
             self._skip_turn(worker, now)
             return False
-        return self._asked({worker: _triggers(worker)}, now).get(worker, (True, False))[1]
+        return self._asked({worker: worker.next_triggers(now)}, now).get(worker, (True, False))[1]
 
     def startable(self, turns: Sequence[DueTurn], now: int) -> list[tuple[Worker, tuple[str, ...], tuple[str, ...]]]:
         """Asks the tables of some turns at the same time.
@@ -52,12 +54,12 @@ class TurnQuestions:
         for worker, strategies in turns:
             is_waiting = bool(strategies) and not worker.is_settled
             if is_waiting or maintained[worker]:
-                questions[worker] = _triggers(worker) if is_waiting else Triggers()
+                questions[worker] = worker.next_triggers(now) if is_waiting else Triggers()
             if worker.is_settled if strategies else not maintained[worker]:
                 self._skip_turn(worker, now)
         answers = self._asked(questions, now)
         # A trigger that cannot be evaluated keeps nobody from maintenance.
-        failed = {worker: Triggers() for worker in questions if maintained[worker] and worker not in answers}
+        failed = {w: Triggers() for w, asked in questions.items() if maintained[w] and w not in answers and asked.any}
         of_failed = self._asked(failed, now)
         startable = []
         for worker, strategies in turns:
@@ -75,6 +77,7 @@ class TurnQuestions:
         A table whose check fails is missing, and so is one that was removed meanwhile.
         """
         answers: dict[Worker, tuple[bool, bool]] = {}
+        versions = {worker: worker.version for worker in questions}
         for worker, answer in self.checks.may_run(questions).items():
             with self.present(worker) as is_present:
                 if not is_present:
@@ -87,7 +90,7 @@ class TurnQuestions:
                 if worker.suspended:
                     worker.suspend(now, self.interval)
                 elif not reached:
-                    worker.record_not_reached()
+                    worker.record_not_reached(versions[worker], now)
         return answers
 
     def _skip_turn(self, worker: Worker, now: int) -> None:
@@ -96,21 +99,19 @@ class TurnQuestions:
                 worker.skip_turn(now, self.interval)
 
 
-def _triggers(worker: Worker) -> Triggers:
-    """The triggers of its next run; own commits of a run that has ended early would count as an optimization."""
-    return Triggers() if worker.has_rest else worker.schedule.triggers
-
-
-def next_asked(left: Sequence[DueTurn], free: int) -> Sequence[DueTurn]:
+def next_asked(left: Sequence[DueTurn], free: int, now: int) -> Sequence[DueTurn]:
     """Returns the first turns, up to the one with which so many runs are expected to start as may start.
 
     Args:
         left: turns whose tables were not asked yet, in their order.
         free: runs that may start.
+        now: epoch milliseconds.
     """
-    expected = 0
+    expected = listed = 0
     for number, (worker, _) in enumerate(left[:_MOST_ASKED], start=1):
-        expected += not _triggers(worker).any
-        if expected >= free:
+        triggers = worker.next_triggers(now)
+        expected += not triggers.any
+        listed += triggers.of_files
+        if expected >= free or listed >= _MOST_LISTED:
             return left[:number]
     return left[:_MOST_ASKED]

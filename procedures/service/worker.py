@@ -6,11 +6,13 @@ from collections.abc import Collection
 
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.lifecycle_properties import Pace
+from catalog.properties.optimization_properties import Triggers
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
+from procedures.service.asked_turns import AskedTurns
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.failure_streak import LONGEST_PAUSE_MILLIS, FailureStreak
 from procedures.service.last_runs import LastRuns
@@ -51,15 +53,13 @@ class Worker:
         """Newest known version."""
         self.settled: int | None = None
         """Version at which a run found nothing more to do."""
-        self._asked_settled: int | None = None
-        """The same for what the owner asks for, where it has turns of its own."""
         self.measured: int | None = None
         """Version at which the triggers were last evaluated."""
         self.last_run: int | None = None
         self.failures = FailureStreak("attempts")
         """Runs of strategies and checks that failed."""
-        self._asked_failures = FailureStreak("attempts")
-        """Turns that the owner asks for that failed, which delay no other strategies."""
+        self.asked_turns = AskedTurns()
+        """What the owner asks for, where it has turns of its own."""
         self.maintenance_failures = FailureStreak("attempts at maintenance")
         """Runs whose maintenance failed, which delays no strategies."""
         self.skipped_note = ""
@@ -111,6 +111,11 @@ class Worker:
         """Whether triggers start its runs instead of the interval."""
         return self.schedule.triggers.any
 
+    def next_triggers(self, now: int) -> Triggers:
+        """The triggers of its next turn; own commits of a run that has ended early would count as an optimization."""
+        has_rest = self.asked_turns.has_rest if self.asks(now) else self.has_rest
+        return Triggers() if has_rest else self.schedule.triggers
+
     @property
     def is_settled(self) -> bool:
         """Whether nothing was committed to the table since a run found nothing more to do."""
@@ -127,6 +132,8 @@ class Worker:
             for name in self.schedule.strategies
         }
         due = self._last_runs.due(paces, now, self.version or 0)
+        if not self.asked_turns.may_start(now, self.version):
+            due = tuple(name for name in due if name not in asked)
         return tuple(name for name in due if name in asked) or due
 
     def asks(self, now: int) -> bool:
@@ -135,9 +142,12 @@ class Worker:
 
     def knows_offer(self, now: int, interval: int) -> bool:
         """Whether it is known what the next turn offers; see ``QueuePlace.is_known``."""
+        return self.knows_kind_of_offer(now) and self.place.is_known(self.version or 0, now, interval)
+
+    def knows_kind_of_offer(self, now: int) -> bool:
+        """Whether the offer that is known is one of the next turn: only with a budget are there two kinds of turns."""
         offer = self.place.offer
-        is_of_turn = offer is not None and offer.is_asked == self.asks(now)
-        return is_of_turn and self.place.is_known(self.version or 0, now, interval)
+        return offer is not None and (not self.has_byte_limit or offer.is_asked == self.asks(now))
 
     def startable_strategies(self, now: int) -> tuple[str, ...]:
         """Returns the strategies that may start now; none if the table is only due for maintenance."""
@@ -159,6 +169,7 @@ class Worker:
         longest = max(interval << MOST_DOUBLINGS_OF_LOOKS, LONGEST_PAUSE_MILLIS, *(p.period for p in self.pools))
         before, latest = (self.due_at, self.maintains_at), now + longest
         self.due_at, self.maintains_at = min(self.due_at, latest), min(self.maintains_at, latest)
+        self.asked_turns.paused_until = min(self.asked_turns.paused_until, latest)
         if (self.due_at, self.maintains_at) != before:
             self.publish()
 
@@ -208,7 +219,16 @@ class Worker:
         if self.run is not None and hours is not None and not hours.contains(now):
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
-    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int) -> None:
+    def end_turn(
+        self,
+        refusal: Refusal | None,
+        rewritten: int,
+        now: int,
+        retry: int,
+        interval: int,
+        *,
+        is_lease_held: bool = False,
+    ) -> None:
         """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
 
         Args:
@@ -217,6 +237,7 @@ class Worker:
             now: epoch milliseconds.
             retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
             interval: the same for a group that no budget of this size will ever allow.
+            is_lease_held: whether another run had the lease, so that this one did not begin.
         """
         if self.suspended:
             return
@@ -225,7 +246,8 @@ class Worker:
             return
         has_rewritten_offer = self.place.end_turn(refusal, rewritten)
         is_too_large = refusal is not None and refusal.code == TOO_LARGE
-        if self._is_asked_turn and (rewritten or self._asked_failures.error or is_too_large):
+        has_begun = not is_lease_held and (refusal is None or rewritten > 0 or is_too_large)
+        if self._is_asked_turn and has_begun:
             # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
             self._last_runs.record(self._running, now, self.version or 0)
         if refusal is not None:
@@ -271,7 +293,7 @@ class Worker:
             self.place.appraisal = self.place.waits_since = None
             # A pace that was met meanwhile is that of a turn of its own.
             strategies = () if self.asks(now) else self.due_strategies(now)
-            done = self.schedule.asked if self._asked_settled == appraisal.version else frozenset()
+            done = self.schedule.asked if self.asked_turns.settled == appraisal.version else frozenset()
             if appraisal.is_settled and done.union(strategies).issuperset(self.schedule.strategies):
                 self.settled, self.retries = appraisal.version, False
             self.has_rest = self.has_rest and not appraisal.is_settled
@@ -290,12 +312,19 @@ class Worker:
         """Whether the table shares a budget of bytes."""
         return any(pool.max_bytes is not None for pool in self.pools)
 
-    def record_not_reached(self) -> None:
-        """Records that no trigger was reached; the next commit may reach one."""
-        self.measured = self.version
-        self.wait = None
-        self.retries = False
-        self.failures.error = None
+    def record_not_reached(self, version: int | None, now: int) -> None:
+        """Records that no trigger was reached; the next commit may reach one.
+
+        Args:
+            version: the newest one that was known when the table was asked.
+            now: epoch milliseconds.
+        """
+        self.wait = self.failures.error = None
+        if self.has_rest and self.asks(now):
+            # What the others have left needs no trigger.
+            self.asked_turns.not_reached = version
+        else:
+            self.measured, self.retries = version, False
         self.publish()
 
     def record_failed_check(self, error: str, now: int, interval: int) -> None:
@@ -315,8 +344,8 @@ class Worker:
         self._leave_queue()
         self._succeeded()
         self.maintenance_failures.end()
-        self._asked_failures.end()
-        self.settled = self._asked_settled = self.measured = None
+        self.asked_turns = AskedTurns()
+        self.settled = self.measured = None
         self.skipped_note = ""
         self.retries = self.has_rest = self.suspended = self.is_outside_hours = False
         self.due_at = self.maintains_at = now
@@ -386,7 +415,6 @@ class Worker:
             self._strategies_failed = self._strategies_failed if self._is_asked_turn else error is not None
             # The strategies whose pace was not met may have something to do.
             self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
-            self._asked_settled = settled if self._running <= self.schedule.asked else self._asked_settled
             # One trigger starts the turn that the owner asks for and that of the others, if there are any.
             self.retries = self.settled is None
             self.has_rest = settled is None or (self._is_asked_turn and self.retries)
@@ -396,7 +424,7 @@ class Worker:
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         next_start = max(started + interval, now)
         if self._is_asked_turn:
-            self._end_asked(error)
+            self.asked_turns.end(settled, error, now, interval)
         elif error is not None:
             self.failures.add(error)
         elif not self._strategies_failed:
@@ -416,12 +444,6 @@ class Worker:
     def _is_asked_turn(self) -> bool:
         """Whether the current run, or the last one, is a turn that the owner asks for."""
         return self.has_byte_limit and bool(self._running) and self._running <= self.schedule.asked
-
-    def _end_asked(self, error: str | None) -> None:
-        if error is None:
-            self._asked_failures.end()
-        else:
-            self._asked_failures.add(error)
 
     def _end_maintenance(self, result: TurnResult, now: int, interval: int) -> None:
         if result.maintenance_errors:
@@ -446,7 +468,7 @@ class Worker:
 
     @property
     def _error(self) -> str | None:
-        return self.failures.error or self._asked_failures.error or self.maintenance_failures.error
+        return self.failures.error or self.asked_turns.failures.error or self.maintenance_failures.error
 
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
@@ -456,6 +478,7 @@ class Worker:
             wait.note if wait else "",
             self.place.note,
             "" if self.run is not None else self.failures.note(self.due_at),
+            "" if self.run is not None else self.asked_turns.failures.note(self.asked_turns.paused_until),
             "" if self.run is not None else self.maintenance_failures.note(self.maintains_at),
             self.schedule.note,
             f"the last run skipped {self.skipped_note}" if self.skipped_note else "",

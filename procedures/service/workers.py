@@ -186,12 +186,17 @@ class Workers:
         now, begun = self._clock.now(), self._clock.monotonic()
         load: ClusterLoad | None = None
         left = turns
+        if any(worker.wait is not None for worker, _ in turns):
+            load = self._load(settings)
+            # Those that wait for the cluster are asked again after all others.
+            left = sorted(turns, key=lambda turn: turn[0].wait.since if turn[0].wait else 0) if load.is_busy else turns
         while left and free > 0:
             if self._clock.monotonic() - begun >= _CHECKING_SECONDS:
                 # The loop must look at the tables again; then it goes on.
-                self._wake()
+                if any(worker.wait is None for worker, _ in left):
+                    self._wake()
                 return
-            asked = next_asked(left, free)
+            asked = next_asked(left, free, now)
             left = left[len(asked) :]
             for worker, strategies, maintenance in self._questions.startable(asked, now):
                 if free > 0:
@@ -268,8 +273,8 @@ class Workers:
                 return None
             if worker.asks(now):
                 return Appraisal(worker.version or 0, Offer.asked(budget.group_bytes or 1))
-            known, offer = worker.place.appraisal, worker.place.offer
-            is_same = known is not None and known.version == worker.version and offer is not None and not offer.is_asked
+            known = worker.place.appraisal
+            is_same = known is not None and known.version == worker.version and worker.knows_kind_of_offer(now)
             if is_same and not self._engine.read_since(worker.location, worker.place.appraised_at):
                 return known
             strategies = worker.due_strategies(now)
@@ -334,8 +339,10 @@ class Workers:
                 now = self._clock.now()
                 worker.end(result, now, self._interval)
                 retry = min(self._interval, _RETRY_MILLIS)
-                worker.end_turn(turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
-                if result.outcome.totals.lease_held:
+                is_lease_held = result.outcome.totals.lease_held
+                refusal, rewritten = turn.budget.refusal, run.committed_bytes
+                worker.end_turn(refusal, rewritten, now, retry, self._interval, is_lease_held=is_lease_held)
+                if is_lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()
 

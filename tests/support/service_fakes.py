@@ -9,6 +9,7 @@ from catalog.properties.inherited import InheritedProperties
 from catalog.state.fleet_ledger import FleetLedger
 from procedures.fleet.appraisal import Appraisal
 from procedures.fleet.offer import Offer
+from procedures.process.application import application
 from procedures.service.ended_run import log_problems
 from procedures.service.execution import Files, RunOutcome, TaskQueue
 from procedures.service.schedule import COLUMN_CHOICE, HEALTH_CHECK, INSIGHTS, RECLAMATION
@@ -226,3 +227,33 @@ class FakeService:
         self.clock.go_on(after)
         self.service.tick(**more)
         return [name for name, *_ in self.engine.runs]
+
+
+ON = {"use.fleet.enabled": "true", "use.index.columns": "x", "use.optimization.quietPeriod": "0"}
+
+
+def the_automation(table):
+    """The published state of a table."""
+    return next(a for a in application().automations.all() if a.table == table)
+
+
+def fleet(offers, budget=None, **of_database):
+    """A service over tables of the database ``shop``, each with the bytes that it saves per day, and its cost."""
+    fake = FakeService()
+    keys = {key.replace("_", "."): value for key, value in of_database.items()}
+    fake.tables.of_database = {**ON, **({"use.fleet.maxBytes": str(budget)} if budget else {}), **keys}
+    for name, offer in offers.items():
+        fake.tables.put(f"spark_catalog.shop.{name}", {})
+        fake.engine.offers[f"spark_catalog.shop.{name}"] = offer
+    return fake
+
+
+def ran(fake):
+    """The tables of the runs, without their database."""
+    return [table.rsplit(".", 1)[1] for table, _, _ in fake.engine.runs]
+
+
+def ticks(fake, times=6):
+    """Lets the service look at its tables so many times."""
+    for _ in range(times):
+        fake.tick(1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from service_fakes import MINUTE, FakeService
+from service_fakes import MINUTE, fleet, ran, the_automation, ticks
 
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.hours import Hours
@@ -23,48 +23,23 @@ from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
 DAY = 24 * 60 * MINUTE
-ON = {"use.fleet.enabled": "true", "use.index.columns": "x", "use.optimization.quietPeriod": "0"}
-
-
-def _automation(table):
-    return next(a for a in application().automations.all() if a.table == table)
-
-
-def _fleet(offers, budget=None, **of_database):
-    """A service over tables of the database ``shop``, each with the bytes that it saves per day, and its cost."""
-    fake = FakeService()
-    keys = {key.replace("_", "."): value for key, value in of_database.items()}
-    fake.tables.of_database = {**ON, **({"use.fleet.maxBytes": str(budget)} if budget else {}), **keys}
-    for name, offer in offers.items():
-        fake.tables.put(f"spark_catalog.shop.{name}", {})
-        fake.engine.offers[f"spark_catalog.shop.{name}"] = offer
-    return fake
-
-
-def _ran(fake):
-    return [table.rsplit(".", 1)[1] for table, _, _ in fake.engine.runs]
-
-
-def _tick(fake, times=6):
-    for _ in range(times):
-        fake.tick(1)
 
 
 def test_the_best_saving_per_byte_has_its_turn_first():
-    fake = _fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=200)
-    _tick(fake)
-    assert _ran(fake)[:3] == ["b", "c", "a"]
+    fake = fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=200)
+    ticks(fake)
+    assert ran(fake)[:3] == ["b", "c", "a"]
 
 
 def test_a_used_up_budget_lets_tables_wait_and_says_so_once():
-    fake = _fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=100)
+    fake = fleet({"a": (10, 40), "b": (90, 40), "c": (50, 40)}, budget=100)
     told = []
     subscription = application().notifications.subscribe(told.append)
-    _tick(fake, 12)
+    ticks(fake, 12)
     subscription.cancel()
     spent = fake.engine.of_fleet.state().spent_of("shop", 0)
     assert spent == 80
-    waiting = _automation("spark_catalog.shop.a")
+    waiting = the_automation("spark_catalog.shop.a")
     assert waiting.state == "waiting"
     assert "BUDGET_USED_UP: use.fleet.maxBytes = 100 of database shop leaves 20 bytes" in waiting.note
     assert waiting.next_run == pytest.approx(fake.clock.now() + DAY, abs=MINUTE)
@@ -74,31 +49,31 @@ def test_a_used_up_budget_lets_tables_wait_and_says_so_once():
     fake.tick(60 * MINUTE)
     assert fake.engine.appraised[appraised:].count("spark_catalog.shop.a") == 0
     fake.tick(DAY)
-    _tick(fake)
-    assert _ran(fake).count("a") == 2
+    ticks(fake)
+    assert ran(fake).count("a") == 2
 
 
 def test_a_group_larger_than_the_budget_is_not_planned_again_and_again():
-    fake = _fleet({"a": (90, 140)}, budget=100)
-    _tick(fake)
+    fake = fleet({"a": (90, 140)}, budget=100)
+    ticks(fake)
     planned = len(fake.engine.runs)
     for _ in range(9):
         fake.tick(MINUTE)
     assert (planned, len(fake.engine.runs)) == (1, 1)
-    assert "GROUP_LARGER_THAN_BUDGET" in _automation("spark_catalog.shop.a").note
+    assert "GROUP_LARGER_THAN_BUDGET" in the_automation("spark_catalog.shop.a").note
 
 
 def test_a_budget_of_all_tables_counts_too():
-    fake = _fleet({"a": (10, 40), "b": (90, 40)}, budget=1000)
+    fake = fleet({"a": (10, 40), "b": (90, 40)}, budget=1000)
     fake.tables.of_session = {"use.fleet.maxBytes": "50"}
-    _tick(fake)
+    ticks(fake)
     assert fake.engine.of_fleet.state().spent_of(None, 0) == 40
-    assert "50 of all tables" in _automation("spark_catalog.shop.a").note
+    assert "50 of all tables" in the_automation("spark_catalog.shop.a").note
 
 
 def test_two_services_share_a_budget():
-    one = _fleet({"a": (10, 40), "b": (90, 40)}, budget=100)
-    two = _fleet({"c": (10, 40), "d": (90, 40)}, budget=100)
+    one = fleet({"a": (10, 40), "b": (90, 40)}, budget=100)
+    two = fleet({"c": (10, 40), "d": (90, 40)}, budget=100)
     two.engine.of_fleet = one.engine.of_fleet
     for _ in range(10):
         one.tick(1)
@@ -107,175 +82,63 @@ def test_two_services_share_a_budget():
 
 
 def test_runs_at_the_same_time():
-    fake = _fleet({"a": (10, 40), "b": (90, 40)}, use_fleet_maxRuns="1")
+    fake = fleet({"a": (10, 40), "b": (90, 40)}, use_fleet_maxRuns="1")
     running = []
     fake.engine.during = lambda run: running.append(len(fake.engine.of_fleet.state().runs))
-    _tick(fake)
+    ticks(fake)
     assert set(running) == {1}
-    assert sorted(_ran(fake)) == ["a", "b"]
+    assert sorted(ran(fake)) == ["a", "b"]
     assert not fake.engine.of_fleet.state().runs
 
 
 def test_no_budget_no_ledger():
-    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    fake = fleet({"a": (10, 40), "b": (90, 40)})
     fake.engine.of_fleet = None
-    _tick(fake)
-    assert sorted(_ran(fake)) == ["a", "b"]
+    ticks(fake)
+    assert sorted(ran(fake)) == ["a", "b"]
 
 
 def test_a_ledger_that_cannot_be_written_stops_the_budget_and_nothing_else():
-    fake = _fleet({"a": (10, 40)}, budget=100)
+    fake = fleet({"a": (10, 40)}, budget=100)
 
     def refuse(step):
         raise OSError("disk is full")
 
     fake.engine.of_fleet.change = refuse
-    _tick(fake)
-    assert "BUDGET_NOT_ACCESSIBLE: the ledger of the fleet: disk is full" in _automation("spark_catalog.shop.a").note
+    ticks(fake)
+    assert "BUDGET_NOT_ACCESSIBLE: the ledger of the fleet: disk is full" in the_automation("spark_catalog.shop.a").note
     del fake.engine.of_fleet.change
     fake.tick(MINUTE)
-    _tick(fake)
+    ticks(fake)
     assert fake.engine.of_fleet.state().spent_of("shop", 0) == 40
 
 
 def test_a_table_that_gains_nothing_has_no_turn():
-    fake = _fleet({"a": (0, 40), "b": (90, 40)}, budget=1000)
-    _tick(fake)
-    assert _ran(fake) == ["b"]
-    assert "SAVES_TOO_LITTLE: reads would save 0 bytes per day" in _automation("spark_catalog.shop.a").note
+    fake = fleet({"a": (0, 40), "b": (90, 40)}, budget=1000)
+    ticks(fake)
+    assert ran(fake) == ["b"]
+    assert "SAVES_TOO_LITTLE: reads would save 0 bytes per day" in the_automation("spark_catalog.shop.a").note
 
 
 def test_reads_make_an_offer_worthwhile():
-    fake = _fleet({"a": (0, 40)}, budget=1000)
+    fake = fleet({"a": (0, 40)}, budget=1000)
     for _ in range(3):
         fake.tick(10 * MINUTE)
     looked = len(fake.engine.appraised)
-    assert (looked, _ran(fake)) == (1, [])
+    assert (looked, ran(fake)) == (1, [])
     # It is looked at again, less and less often, and judged again once somebody has read it.
     fake.engine.offers["spark_catalog.shop.a"] = (90, 40)
     fake.engine.is_read.add("file:/spark_catalog.shop.a")
     for _ in range(17):
         fake.tick(10 * MINUTE)
-    assert (len(fake.engine.appraised) > looked, "a" in _ran(fake)) == (True, True)
+    assert (len(fake.engine.appraised) > looked, "a" in ran(fake)) == (True, True)
 
 
 def test_without_a_budget_what_saves_little_comes_last():
-    fake = _fleet({"a": (0, 40), "b": (90, 40), "c": (50, 40)})
+    fake = fleet({"a": (0, 40), "b": (90, 40), "c": (50, 40)})
     fake.conf["spark.qbeast.use.service.max-tables"] = "1"
-    _tick(fake)
-    assert sorted(_ran(fake)) == ["a", "b", "c"]
-
-
-KEPT_LATEST = {
-    "use.compaction.primaryKey": "id",
-    "use.compaction.orderBy": "at",
-    "use.compaction.interval": "1 day",
-    "use.optimization.autoOptimize.enabled": "true",
-}
-LATEST = "LatestRowCompaction"
-
-
-def _keyed(offer, budget=1000, **other_offers):
-    """A fleet with the table ``keyed``, of which only the latest row of each key stays."""
-    fake = _fleet({"keyed": offer, **other_offers}, budget)
-    fake.tables.put("spark_catalog.shop.keyed", KEPT_LATEST)
-    planned, is_planned = [], fake.engine.appraise
-
-    def appraise(run, schedule, pool, group_bytes):
-        planned.append(schedule.strategies)
-        return is_planned(run, schedule, pool, group_bytes)
-
-    fake.engine.appraise = appraise
-    return fake, planned
-
-
-def _hours(fake, hours, minutes=60):
-    """Lets so many hours pass, with an append every few minutes."""
-    for _ in range(hours * 60 // minutes):
-        fake.tables.commit("spark_catalog.shop.keyed")
-        fake.tick(minutes * MINUTE)
-        fake.tick(1)
-        fake.tick(1)
-
-
-def _compared(fake):
-    return [s for table, s, _ in fake.engine.runs if table.endswith("keyed") and LATEST in s]
-
-
-@pytest.mark.parametrize("offer", [(0, 40), (90, 40), (0, 0)])
-def test_keys_are_compared_once_for_each_pace_whatever_reads_save(offer):
-    fake, planned = _keyed(offer)
-    _hours(fake, 72)
-    assert 3 <= len(_compared(fake)) <= 4
-    assert not [strategies for strategies in planned if LATEST in strategies]
-    # The other strategies have their turns as if there were no key.
-    others = [s for table, s, _ in fake.engine.runs if table.endswith("keyed") and LATEST not in s]
-    assert bool(others) == (offer == (90, 40))
-
-
-def test_a_key_that_is_listed_without_a_pace_is_compared_each_hour():
-    fake, _ = _keyed((0, 40))
-    listed = {"use.optimization.type": f"UnindexedFiles,{LATEST}", "use.optimization.primary-key": "id"}
-    fake.tables.put("spark_catalog.shop.keyed", {**listed, "use.optimization.order-by": "at"})
-    _hours(fake, 24, minutes=10)
-    assert 18 <= len(_compared(fake)) <= 24
-
-
-def test_each_comparison_by_a_key_waits_for_the_trigger_if_there_are_no_other_strategies():
-    fake, _ = _keyed((0, 40))
-    listed = {"use.optimization.type": LATEST, "use.optimization.primary-key": "id", "use.optimization.order-by": "at"}
-    fake.tables.put("spark_catalog.shop.keyed", {**listed, "use.optimization.trigger.commits": "3"})
-    fake.engine.commits_of_others = 3
-    _hours(fake, 4)
-    compared = len(_compared(fake))
-    assert compared
-    fake.engine.commits_of_others = 2
-    _hours(fake, 8)
-    assert len(_compared(fake)) == compared
-
-
-def test_keys_are_not_compared_while_the_budget_is_used_up():
-    fake, _ = _keyed((0, 40), budget=100, ahead=(9000, 90))
-    fake.engine.is_suspended.add("file:/spark_catalog.shop.keyed")
-    _tick(fake)
-    assert _ran(fake) == ["ahead"]
-    fake.engine.is_suspended.clear()
-    fake.engine.offers["spark_catalog.shop.keyed"] = (0, 10)
-    _hours(fake, 23)
-    assert not _compared(fake)
-    assert "BUDGET_USED_UP" in _automation("spark_catalog.shop.keyed").note
-    fake.engine.offers["spark_catalog.shop.ahead"] = (0, 0)
-    _hours(fake, 5)
-    assert len(_compared(fake)) == 1
-
-
-def test_a_budget_too_small_for_a_key_leaves_the_other_strategies_their_turn():
-    fake, _ = _keyed((90, 140), budget=100)
-    for _ in range(6):
-        fake.tick(1)
-    assert [s for _, s, _ in fake.engine.runs] == [(LATEST,)]
-    assert "GROUP_LARGER_THAN_BUDGET" in _automation("spark_catalog.shop.keyed").note
-    fake.engine.offers["spark_catalog.shop.keyed"] = (90, 40)
-    for _ in range(3):
-        fake.tick(10 * MINUTE)
-    assert LATEST not in fake.engine.runs[-1][1]
-    assert len(_compared(fake)) == 1
-
-
-def test_a_key_that_cannot_be_compared_holds_up_no_other_strategy():
-    fake, _ = _keyed((90, 40))
-    run = fake.engine.run
-
-    def failing(its_run, schedule, pool, turn):
-        if schedule.strategies == (LATEST,):
-            raise OSError("the order has nulls")
-        return run(its_run, schedule, pool, turn)
-
-    fake.engine.run = failing
-    for _ in range(6):
-        fake.tick(10 * MINUTE)
-    assert LATEST not in fake.engine.runs[-1][1]
-    assert "the order has nulls" in _automation("spark_catalog.shop.keyed").last_error
+    ticks(fake)
+    assert sorted(ran(fake)) == ["a", "b", "c"]
 
 
 def _worker(name, saving, waits_since, refusal=None):
@@ -308,9 +171,9 @@ def test_a_table_outside_its_hours_keeps_the_budget_from_no_other_one(hours, may
 @pytest.mark.parametrize("is_suspended", [True, False])
 def test_a_table_that_cannot_start_holds_up_no_other(is_suspended):
     # "ahead" comes first and leaves too little for "large", which waits for longer than a period.
-    fake = _fleet({"ahead": (5400, 60), "large": (900, 60), "small": (10, 10)}, budget=100)
-    _tick(fake, 8)
-    assert _automation("spark_catalog.shop.large").state == "waiting"
+    fake = fleet({"ahead": (5400, 60), "large": (900, 60), "small": (10, 10)}, budget=100)
+    ticks(fake, 8)
+    assert the_automation("spark_catalog.shop.large").state == "waiting"
     place = "file:/spark_catalog.shop.large"
     if is_suspended:
         fake.engine.is_suspended.add(place)
@@ -324,8 +187,8 @@ def test_a_table_that_cannot_start_holds_up_no_other(is_suspended):
         fake.tables.commit("spark_catalog.shop.small")
         fake.tick(60 * MINUTE)
         fake.tick(1)
-    assert _ran(fake).count("small") >= 40
-    assert "large" not in _ran(fake)
+    assert ran(fake).count("small") >= 40
+    assert "large" not in ran(fake)
     # Once nothing is in its way, it has its turn.
     fake.engine.is_suspended.clear()
     fake.service.notify(CatalogChange("resumed", "spark_catalog.shop.large", place))
@@ -333,43 +196,43 @@ def test_a_table_that_cannot_start_holds_up_no_other(is_suspended):
     for _ in range(4 * 24):
         fake.tick(60 * MINUTE)
         fake.tick(1)
-    assert "large" in _ran(fake)
+    assert "large" in ran(fake)
 
 
 @pytest.mark.parametrize("offer", [(0, 0), (1, 40), (90, 140), (40, 40)])
 def test_a_table_without_a_turn_is_maintained(offer):
-    fake = _fleet({"a": offer, "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 day")
+    fake = fleet({"a": offer, "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 day")
     fake.tables.put("spark_catalog.shop.a", {"use.retention.hours": "720"})
     name = "spark_catalog.shop.a"
     for _ in range(3 * 24):
         fake.tables.commit(name)
         fake.tables.commit("spark_catalog.shop.first")
-        _tick(fake, 3)
+        ticks(fake, 3)
         fake.tick(60 * MINUTE)
     assert [table for table, _ in fake.engine.reclaimed] == [name] * 4
     assert fake.engine.consolidated.count(name) == 4
 
 
 def test_maintenance_leaves_the_turn_of_a_waiting_table_as_it_is():
-    fake = _fleet({"a": (40, 40), "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 hour")
-    _tick(fake)
-    before = _automation("spark_catalog.shop.a")
+    fake = fleet({"a": (40, 40), "first": (900, 80)}, budget=100, use_log_consolidation_interval="1 hour")
+    ticks(fake)
+    before = the_automation("spark_catalog.shop.a")
     assert (before.state, before.offer.cost) == ("waiting", 40)
     fake.tick(61 * MINUTE)
     fake.tick(1)
     assert fake.engine.consolidated.count("spark_catalog.shop.a") == 2
-    after = _automation("spark_catalog.shop.a")
+    after = the_automation("spark_catalog.shop.a")
     assert (after.state, after.offer, after.next_run) == (before.state, before.offer, before.next_run)
     # Nor does a maintenance that fails.
     fake.engine.maintain = lambda *arguments: 1 / 0
     fake.tick(61 * MINUTE)
-    failed = _automation("spark_catalog.shop.a")
+    failed = the_automation("spark_catalog.shop.a")
     assert (failed.state, failed.offer, failed.next_run) == ("failed", before.offer, before.next_run)
 
 
 @pytest.mark.parametrize("budget", [None, 1000])
 def test_failures_in_a_row_are_tried_less_and_less_often(budget):
-    fake = _fleet({"a": (10, 40)}, budget, use_log_consolidation_interval="1 hour")
+    fake = fleet({"a": (10, 40)}, budget, use_log_consolidation_interval="1 hour")
     maintain, appraise = fake.engine.maintain, fake.engine.appraise
 
     def without_error(work):
@@ -395,35 +258,35 @@ def test_failures_in_a_row_are_tried_less_and_less_often(budget):
     pauses = [after - before for before, after in pairwise(starts)]
     assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
     assert max(pauses) <= DAY + 10 * MINUTE
-    assert "QUARANTINED" in _automation("spark_catalog.shop.a").note
+    assert "QUARANTINED" in the_automation("spark_catalog.shop.a").note
     # It ends by itself.
     fake.engine.error = None
     for _ in range(24 * 6 + 1):
         fake.tick(10 * MINUTE)
         fake.tick()
         fake.tick()
-    assert "QUARANTINED" not in (_automation("spark_catalog.shop.a").note or "")
-    assert _automation("spark_catalog.shop.a").state == "scheduled"
+    assert "QUARANTINED" not in (the_automation("spark_catalog.shop.a").note or "")
+    assert the_automation("spark_catalog.shop.a").state == "scheduled"
 
 
 def test_a_file_system_without_an_answer_blocks_no_other_table(monkeypatch):
     monkeypatch.setattr("procedures.service.table_checks.CHECK_SECONDS", 0.05)
-    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    fake = fleet({"a": (10, 40), "b": (90, 40)})
     suspended, answer = fake.engine.suspended, threading.Event()
 
     def hanging(location):
         return answer.wait(10) if location.endswith("a") else suspended(location)
 
     fake.engine.suspended = hanging
-    _tick(fake, 2)
-    assert _ran(fake) == ["b"]
-    failed = _automation("spark_catalog.shop.a")
+    ticks(fake, 2)
+    assert ran(fake) == ["b"]
+    failed = the_automation("spark_catalog.shop.a")
     assert (failed.state, failed.last_error.split(":")[0]) == ("failed", "USE_FILE_SYSTEM")
     answer.set()
 
 
 def test_a_run_without_progress_holds_up_nobody():
-    fake = _fleet({"a": (10, 40), "b": (90, 40)})
+    fake = fleet({"a": (10, 40), "b": (90, 40)})
     fake.conf["spark.qbeast.use.service.max-tables"] = "1"
     fake.threads.at_once = False
     fake.tick(1)
@@ -431,8 +294,8 @@ def test_a_run_without_progress_holds_up_nobody():
     fake.threads.at_once = True
     fake.threads.run_all()
     fake.tick(10 * MINUTE)
-    assert _ran(fake) == []
+    assert ran(fake) == []
     fake.tick(61 * MINUTE)
-    _tick(fake)
-    assert len(_ran(fake)) == 1
+    ticks(fake)
+    assert len(ran(fake)) == 1
     hanging()

@@ -1,15 +1,19 @@
 """Triggers of many tables: a few are asked at the same time, within a limit of time, and none is forgotten."""
 
 import threading
+import time
+from collections import Counter
 from types import SimpleNamespace
 
-from service_fakes import FakeService
+from service_fakes import MINUTE, FakeService
 
 from catalog.files import log_changes
 from catalog.jvm.files import TextFile
 from procedures.process.application import application
+from procedures.service.execution import Files, SparkEngine, TaskQueue
 
-ON = {"use.index.columns": "x", "use.optimization.type": "UnindexedFiles", "use.optimization.trigger.commits": "3"}
+WANTED = {"use.index.columns": "x", "use.optimization.type": "UnindexedFiles"}
+ON = {**WANTED, "use.optimization.trigger.commits": "3"}
 
 
 def _service(tables):
@@ -105,3 +109,87 @@ def test_commits_that_are_long_or_elsewhere_are_counted_by_delta(monkeypatch):
     _, of_delta = _commits(monkeypatch, ["CREATE", "long", "WRITE"])
     assert log_changes.commits_since(None, "/t", "OURS", -1, 2, 10) == 7
     assert of_delta == [("/t", "OURS", -1, 10)]
+
+
+def test_while_the_cluster_is_busy_each_table_is_asked_and_the_service_rests():
+    fake = _service(48)
+    fake.conf["spark.qbeast.use.service.max-tables"] = "100"
+    fake.engine.queued = TaskQueue(9, 4)
+    asked = Counter()
+
+    def commits(location, after, newest, most):
+        asked[location] += 1
+        if asked.total() % 16 == 0:
+            fake.clock.go_on(11_000)
+        return 3
+
+    fake.engine.commits = commits
+    woken = []
+    for _ in range(6):
+        fake.service._wake.clear()
+        fake.service.tick()
+        woken.append(fake.service._wake.is_set())
+    assert len(asked) == 48
+    assert woken[3:] == [False] * 3
+    assert {known.state for known in application().automations.all()} == {"waiting"}
+
+
+def test_few_tables_are_asked_for_their_files_at_the_same_time():
+    fake = FakeService()
+    for number in range(8):
+        fake.tables.put(f"t{number}", {**WANTED, "use.optimization.trigger.small-files": "4"})
+    together, most, lock = [], [], threading.Lock()
+
+    def files(table):
+        with lock:
+            together.append(table)
+            most.append(len(together))
+        time.sleep(0.02)
+        with lock:
+            together.remove(table)
+        return Files(0, 0, 0)
+
+    fake.engine.files = files
+    fake.tick()
+    assert len(most) == 8
+    assert max(most) <= 2
+
+
+def test_a_commit_that_arrives_while_the_triggers_are_looked_at_is_looked_at_too():
+    fake = FakeService()
+    fake.tables.put("a", ON)
+    seen = []
+
+    def commits(location, after, newest, most):
+        seen.append(newest)
+        if len(seen) == 1:
+            # The catalog tells of a commit before the answer is recorded.
+            fake.tables.commit("a")
+            fake.service._workers.update("a", location, newest + 1)
+            return 2
+        return 3
+
+    fake.engine.commits = commits
+    assert fake.tick() == []
+    assert fake.tick(1) == ["a"]
+
+
+def test_too_few_commits_are_known_without_a_look():
+    assert SparkEngine(None, None).commits("/nowhere", 3, 5, 10) == 2
+
+
+def test_many_commits_are_counted_by_delta(monkeypatch):
+    read, of_delta = _commits(monkeypatch, ["WRITE"] * 200)
+    assert log_changes.commits_since(None, "/t", "OURS", -1, 199, 100) == 7
+    assert of_delta == [("/t", "OURS", -1, 100)]
+    assert len(read) == log_changes.MAX_SHORT_COMMITS
+
+
+def test_a_check_of_maintenance_that_fails_counts_once():
+    fake = FakeService()
+    fake.tables.put("a", {"use.log.consolidation.interval": "1 hour"})
+    suspended, fake.engine.suspended = fake.engine.suspended, lambda location: 1 / 0
+    fake.tick()
+    fake.engine.suspended = suspended
+    fake.tick(10 * MINUTE)
+    assert fake.engine.consolidated == ["a"]

@@ -137,3 +137,19 @@ def test_calls_that_are_under_way_take_no_time_from_others():
     for thread in threads:
         thread.join()
     assert answers == {f"s3a://bucket/{name}": {f"s3a://bucket/{name}": True} for name in range(8)}
+
+
+def test_a_thread_that_cannot_start_is_the_answer_of_its_table_only(files, monkeypatch):
+    calls, start = TimedCalls(), threading.Thread.start
+
+    def refusing(thread):
+        if not _threads() and not files.calls:
+            files.calls.append("refused")
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refusing)
+    answers = _answers(calls, files, "s3://a/1", "s3://a/2")
+    assert str(answers.pop("s3://a/1")) == "can't start new thread"
+    assert answers == {"s3://a/2": "s3://a/2"}
+    assert len(_answers(calls, files, "s3://a/1")) == 1

@@ -1,0 +1,51 @@
+"""The turns that an owner asks for whatever reads save, in a table with a budget of bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from procedures.service.failure_streak import FailureStreak
+
+
+@dataclass
+class AskedTurns:
+    """What became of the last of these turns; times are epoch milliseconds.
+
+    Attributes:
+        settled: version at which one found nothing more to do.
+        has_rest: whether the last one left something to do, for which the next one needs no trigger.
+        not_reached: version at which no trigger was reached; the other strategies have their turns all the same.
+        failures: turns that failed, which delay no other strategies.
+        paused_until: when the next one may start after a failure.
+    """
+
+    settled: int | None = None
+    has_rest: bool = False
+    not_reached: int | None = None
+    failures: FailureStreak = field(default_factory=lambda: FailureStreak("comparisons by the primary key"))
+    paused_until: int = 0
+
+    def may_start(self, now: int, version: int | None) -> bool:
+        """Whether the next one may start, as far as the last one decides.
+
+        Args:
+            now: epoch milliseconds.
+            version: newest version of the table.
+        """
+        return now >= self.paused_until and (self.not_reached is None or self.not_reached != version)
+
+    def end(self, settled: int | None, error: str | None, now: int, interval: int) -> None:
+        """Records the end of one.
+
+        Args:
+            settled: version at which it found nothing more to do.
+            error: code and message of its error; None if there was none.
+            now: epoch milliseconds.
+            interval: milliseconds until the next one after a first failure.
+        """
+        self.settled, self.has_rest, self.not_reached = settled, settled is None, None
+        if error is None:
+            self.failures.end()
+        else:
+            self.failures.add(error)
+            self.paused_until = now + self.failures.pause(interval)
