@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from catalog.jvm.files import text_file
-from catalog.jvm.java_values import java_class, jvm_session
 from catalog.jvm.json_lines import json_reader
 from catalog.jvm.local_rows import local_data_frame
+from catalog.jvm.log_probe import counted_commits
 from catalog.jvm.session import metadata_session
 
 # With more commits, the list of files of the newer version is read instead.
@@ -24,7 +24,6 @@ MAX_COMMITS = 200
 # Commits up to this number and size in total are read in the driver, which takes no Spark job.
 MAX_SHORT_COMMITS = 20
 MAX_SHORT_BYTES = 1_000_000
-_PROBE = "org.apache.spark.sql.delta.usespark.LogProbe"
 _DELETION_VECTOR = "STRUCT<storageType: STRING, pathOrInlineDv: STRING, offset: INT, cardinality: BIGINT>"
 # The fields of an added file that ``LogRowReader.rows_of`` needs.
 ADD_FIELDS = (
@@ -164,7 +163,7 @@ def commits_since(spark: SparkSession, location: str, operation: str, after: int
     except (Py4JJavaError, UnicodeDecodeError):
         pass
     # A commit is long, or kept elsewhere, or they are many: Delta finds them, and reads them at the same time.
-    return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))
+    return counted_commits(spark, location, operation, after, most)
 
 
 def commit_info(text: str) -> Mapping[str, Any]:

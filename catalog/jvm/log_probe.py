@@ -106,3 +106,16 @@ def exists(spark: SparkSession, location: str, file: str) -> bool:
     """Whether a table has a file, at the cost of one lookup; ``file`` is relative to the table's root."""
     path = java_class(spark, "org.apache.hadoop.fs.Path")(location, file)
     return bool(path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).exists(path))
+
+
+def counted_commits(spark: SparkSession, location: str, operation: str, after: int, most: int) -> int:
+    """Counts the commits since one of an operation by Delta, which reads them in a Spark job.
+
+    Args:
+        spark: session whose file systems are used.
+        location: the table's root.
+        operation: as the commit names it.
+        after: commits up to this version do not count.
+        most: so many of the newest commits are read at most.
+    """
+    return int(java_class(spark, _PROBE).commitsSince(jvm_session(spark), location, operation, after, most))

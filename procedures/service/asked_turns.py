@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from procedures.service.execution import RunOutcome
 from procedures.service.failure_streak import FailureStreak
 
 
@@ -15,8 +16,8 @@ class AskedTurns:
         settled: version at which one found nothing more to do.
         has_rest: whether the last one left something to do, for which the next one needs no trigger.
         not_reached: version at which no trigger was reached; the other strategies have their turns all the same.
-        failures: turns that failed, which delay no other strategies.
-        paused_until: when the next one may start after a failure.
+        failures: turns that failed, or lost to writers, which delay no other strategies.
+        paused_until: when the next one may start after such a turn.
     """
 
     settled: int | None = None
@@ -34,18 +35,20 @@ class AskedTurns:
         """
         return now >= self.paused_until and (self.not_reached is None or self.not_reached != version)
 
-    def end(self, settled: int | None, error: str | None, now: int, interval: int) -> None:
+    def end(self, outcome: RunOutcome, error: str | None, rewritten: int, now: int, interval: int) -> None:
         """Records the end of one.
 
         Args:
-            settled: version at which it found nothing more to do.
+            outcome: of its run.
             error: code and message of its error; None if there was none.
+            rewritten: bytes that it has rewritten.
             now: epoch milliseconds.
-            interval: milliseconds until the next one after a first failure.
+            interval: milliseconds until the next one after the first that has done nothing.
         """
-        self.settled, self.has_rest, self.not_reached = settled, settled is None, None
-        if error is None:
+        self.settled, self.not_reached = outcome.settled, None
+        self.has_rest = outcome.settled is None
+        if error is None and (rewritten or outcome.is_complete):
             self.failures.end()
-        else:
-            self.failures.add(error)
-            self.paused_until = now + self.failures.pause(interval)
+            return
+        self.failures.add(error)
+        self.paused_until = now + self.failures.pause(interval)

@@ -26,8 +26,8 @@ class FailureStreak:
     count: int = 0
     error: str | None = None
 
-    def add(self, error: str) -> None:
-        """Counts a failure."""
+    def add(self, error: str | None) -> None:
+        """Counts a failure; one that only lost to others has no error."""
         self.count, self.error = self.count + 1, error
 
     def end(self) -> None:

@@ -220,24 +220,17 @@ class Worker:
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
     def end_turn(
-        self,
-        refusal: Refusal | None,
-        rewritten: int,
-        now: int,
-        retry: int,
-        interval: int,
-        *,
-        is_lease_held: bool = False,
+        self, result: TurnResult, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int
     ) -> None:
         """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
 
         Args:
+            result: what it has done.
             refusal: why a budget refused bytes or the run; None if none did.
             rewritten: bytes that the run has rewritten.
             now: epoch milliseconds.
             retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
             interval: the same for a group that no budget of this size will ever allow.
-            is_lease_held: whether another run had the lease, so that this one did not begin.
         """
         if self.suspended:
             return
@@ -246,10 +239,11 @@ class Worker:
             return
         has_rewritten_offer = self.place.end_turn(refusal, rewritten)
         is_too_large = refusal is not None and refusal.code == TOO_LARGE
-        has_begun = not is_lease_held and (refusal is None or rewritten > 0 or is_too_large)
-        if self._is_asked_turn and has_begun:
+        if self._is_asked_turn and (rewritten or is_too_large):
             # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
             self._last_runs.record(self._running, now, self.version or 0)
+        if self._is_asked_turn and (rewritten or refusal is None) and not result.outcome.totals.lease_held:
+            self.asked_turns.end(result.outcome, result.error, rewritten, now, interval)
         if refusal is not None:
             pause = interval if is_too_large else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
@@ -423,14 +417,12 @@ class Worker:
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         next_start = max(started + interval, now)
-        if self._is_asked_turn:
-            self.asked_turns.end(settled, error, now, interval)
-        elif error is not None:
+        is_pausing = error is not None and not self._is_asked_turn
+        if is_pausing and error is not None:
             self.failures.add(error)
-        elif not self._strategies_failed:
+        elif not self._is_asked_turn and not self._strategies_failed:
             self._succeeded()
         if self._running:
-            is_pausing = error is not None and not self._is_asked_turn
             self.due_at = max(self.due_at, now + self.failures.pause(interval) if is_pausing else next_start)
         self._end_maintenance(result, now, interval)
         self.maintains_at = max(self.maintains_at, next_start)

@@ -339,10 +339,8 @@ class Workers:
                 now = self._clock.now()
                 worker.end(result, now, self._interval)
                 retry = min(self._interval, _RETRY_MILLIS)
-                is_lease_held = result.outcome.totals.lease_held
-                refusal, rewritten = turn.budget.refusal, run.committed_bytes
-                worker.end_turn(refusal, rewritten, now, retry, self._interval, is_lease_held=is_lease_held)
-                if is_lease_held:
+                worker.end_turn(result, turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
+                if result.outcome.totals.lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()
 

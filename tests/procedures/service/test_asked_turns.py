@@ -119,8 +119,7 @@ def test_a_key_that_cannot_be_compared_holds_up_no_other_strategy():
         return run(its_run, schedule, pool, turn)
 
     fake.engine.run = failing
-    for _ in range(6):
-        fake.tick(10 * MINUTE)
+    _hours(fake, 1, minutes=10)
     assert LATEST not in fake.engine.runs[-1][1]
     assert "the order has nulls" in the_automation("spark_catalog.shop.keyed").last_error
 
@@ -144,7 +143,7 @@ def test_comparisons_that_fail_are_tried_less_and_less_often():
     fake.tables.put("spark_catalog.shop.keyed", {**KEPT_LATEST, "use.compaction.interval": "10 minutes"})
     began = _failing(fake, OSError("the order has nulls"))
     _hours(fake, 36, minutes=10)
-    assert 7 <= len(began) <= 10
+    assert 4 <= len(began) <= 10
     assert "QUARANTINED" in the_automation("spark_catalog.shop.keyed").note
     assert [s for table, s, _ in fake.engine.runs if LATEST not in s]
 
@@ -153,7 +152,7 @@ def test_a_comparison_that_loses_to_writers_leaves_the_others_their_turn():
     fake, _ = _keyed((90, 40))
     began = _failing(fake, ConcurrentChangeError("another writer was faster"))
     _hours(fake, 24, minutes=10)
-    assert len(began) <= 2
+    assert 4 <= len(began) <= 9
     assert [s for table, s, _ in fake.engine.runs if LATEST not in s]
 
 

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import Counter
-from types import SimpleNamespace
 
 from service_fakes import MINUTE, FakeService
 
@@ -85,13 +84,12 @@ def _commits(monkeypatch, operations, sizes=None):
         info = f'{{"commitInfo":{{"operation":"{operation}"}}}}\n' if operation else ""
         return TextFile(0, info + '{"add":{}}')
 
-    def commits_since(*arguments):
-        of_delta.append(arguments[1:])
+    def counted_commits(spark, *arguments):
+        of_delta.append(arguments)
         return 7
 
     monkeypatch.setattr(log_changes, "text_file", text_file)
-    monkeypatch.setattr(log_changes, "java_class", lambda *_: SimpleNamespace(commitsSince=commits_since))
-    monkeypatch.setattr(log_changes, "jvm_session", lambda spark: spark)
+    monkeypatch.setattr(log_changes, "counted_commits", counted_commits)
     return read, of_delta
 
 
