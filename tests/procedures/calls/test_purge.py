@@ -93,6 +93,9 @@ def test_a_clone_of_a_version_without_its_files_is_refused(spark, new_table):
         with pytest.raises(AnalysisException, match=r"USE_VERSION_RECLAIMED.*the oldest version left is"):
             spark.sql(f"CREATE TABLE default.cloned SHALLOW CLONE {source} VERSION AS OF 1")
     assert not spark.catalog.tableExists("default.cloned")
+    existing = new_table("id BIGINT")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {existing.name} SHALLOW CLONE {table.name} VERSION AS OF 1")
+    assert existing.version == 0
 
 
 def test_a_clone_asks_for_the_table_by_its_own_catalog(spark, new_table):
