@@ -170,6 +170,12 @@ def activate(spark: SparkSession) -> None:
     java_class(spark, "org.apache.spark.sql.SparkSession").setActiveSession(jvm_session(spark))
 
 
+def acts_for_another_user(spark: SparkSession) -> bool:
+    """Whether the calling JVM thread has the rights of another user than the process, as with impersonation."""
+    users = java_class(spark, "org.apache.hadoop.security.UserGroupInformation")
+    return bool(users.getCurrentUser().getShortUserName() != users.getLoginUser().getShortUserName())
+
+
 def has_jvm(spark: SparkSession) -> bool:
     """Whether the session works in a JVM of this driver; a Spark Connect client has none."""
     return hasattr(spark, "_jsparkSession")

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from catalog.jvm.session import activate, same_active_session
+from catalog.jvm.session import activate, acts_for_another_user, same_active_session
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,6 +21,8 @@ def in_threads(
     spark: SparkSession, work: Callable[[Item], Result], items: Sequence[Item], most: int = _MOST_THREADS
 ) -> list[Result]:
     """Does the same with several items, a few at a time.
+
+    New threads would have the rights of the process. If the caller acts for another user, its own thread does the work.
 
     Args:
         spark: session of the caller; each thread works in it, with the local properties of the caller.
@@ -34,7 +36,7 @@ def in_threads(
     Raises:
         Exception: that of the first item whose work has failed.
     """
-    if len(items) < 2:
+    if len(items) < 2 or acts_for_another_user(spark):
         return [work(item) for item in items]
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-# Parts whose semicolons do not end a statement: strings, bodies between $$, quoted names and comments. Raw strings have
-# no escapes. A part without its closing quote extends to the end, where Spark's parser reports it.
+# Parts whose semicolons do not end a statement: strings, bodies between $$ or between two $tag$, quoted names and
+# comments. Raw strings have no escapes. A part without its closing quote extends to the end, where Spark's parser
+# reports it. Before Spark 4.2, bodies are no quotes, but a statement with $$ or $tag$ is an error there anyway.
 _OPAQUE = re.compile(
     r"""
     (?<![A-Za-z0-9_])[rR]'[^']*(?:'|\Z)      | (?<![A-Za-z0-9_])[rR]"[^"]*(?:"|\Z)
     | '(?:\\.|[^'\\])*(?:'|\Z)               | "(?:\\.|[^"\\])*(?:"|\Z)
-    | \$\$.*?(?:\$\$|\Z)
+    | (?P<tag>\$[A-Za-z]*\$).*?(?:(?P=tag)|\Z)
     | `[^`]*(?:`|\Z)
     | --(?:\\\n|[^\n])*
     """,

@@ -9,6 +9,7 @@ from tables import NUMBERS, numbers
 
 import sql_ext
 from catalog.jvm.local_rows import local_data_frame
+from catalog.jvm.session_threads import in_threads
 from procedures.process.application import application
 
 
@@ -53,6 +54,25 @@ def test_a_thread_does_not_keep_the_session_of_its_creator(spark, threads):
     task = threads.hasSession()
     spark._jvm.org.apache.spark.sql.usespark.CallbackThread(task, "for tests").start()
     assert not task.get()
+
+
+def test_work_in_several_threads_has_the_rights_of_the_caller(spark, threads):
+    """The connections of new threads of Python would have those of the process."""
+    users = []
+
+    def run(call):
+        of_hadoop = spark._jvm.org.apache.hadoop.security.UserGroupInformation
+        users.append(in_threads(call.spark, lambda _: of_hadoop.getCurrentUser().getShortUserName(), [1, 2, 3]))
+        return call.spark.range(1).selectExpr("int(id) AS n")
+
+    sql_ext.register_procedure(spark, sql_ext.Procedure("users", "For tests.", (), "n int", run))
+    try:
+        threads.sqlAs("alice", spark._jsparkSession, "CALL use.users()")
+        threads.sql(spark._jsparkSession, "CALL use.users()")
+    finally:
+        application().own_procedures.pop("users", None)
+    own = spark._jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser().getShortUserName()
+    assert users == [["alice"] * 3, [own] * 3]
 
 
 def test_threads_are_used_again(spark, threads, told):

@@ -8,7 +8,6 @@ from pyspark.errors import AnalysisException
 from tables import DeltaTable, numbers
 
 import sql_ext
-from catalog.jvm.java_values import java_class
 from catalog.jvm.shim_bridge import ShimBridge
 from procedures.process.application import application
 from procedures.service.service import Service
@@ -94,12 +93,10 @@ def test_a_table_is_indexed_by_columns_of_its_database(spark, database):
 @pytest.mark.parametrize(("catalog", "inherits"), [("spark_catalog", True), ("unity", False)])
 def test_a_table_of_another_catalog_inherits_nothing_from_a_database_of_that_name(spark, database, catalog, inherits):
     table, session, jvm = _table(spark, "t"), spark._jsparkSession, spark._jvm
-    identifier, some = java_class(spark, "org.apache.spark.sql.catalyst.TableIdentifier"), jvm.scala.Some
-    known = session.sessionState().catalog().getTableMetadata(identifier("t", some(database)))
-    fields = [known.productElement(position) for position in range(known.productArity())]
-    other = known.copy(identifier("t", some(database), some(catalog)), *fields[1:])
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, str(table.path))
-    facts = json.loads(jvm.io.usespark.TableState(log.unsafeVolatileSnapshot(), some(other)).facts(session))
+    facts = json.loads(
+        jvm.io.usespark.TableState(log.unsafeVolatileSnapshot(), jvm.scala.Some(table.entry(catalog))).facts(session)
+    )
     assert facts["inherited"]["database"] == ({READ_COST: "1.5"} if inherits else {})
 
 

@@ -332,6 +332,8 @@ def test_a_table_like_another_one_is_made_using_qbeast(spark, name, source):
     spark.sql(f"CREATE TABLE {like} (x INT) USING {source}")
     spark.sql(f"CREATE TABLE {made} LIKE {like} USING qbeast TBLPROPERTIES ('use.index.columns' = 'x')")
     assert index_properties(spark, made) == {"use.index.columns": "x", "use.index.onWrite": "true"}
+    with pytest.raises(AnalysisException, match=r"USE_NO_INDEX_COLUMNS.*set use\.index\.columns"):
+        spark.sql(f"CREATE TABLE default.without_columns LIKE {like} USING qbeast")
     spark.sql(f"INSERT INTO {made} VALUES (1)")
     assert not DeltaTable(spark, made).unindexed
 

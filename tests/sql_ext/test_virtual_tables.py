@@ -196,10 +196,12 @@ def test_names_in_a_view_are_of_its_own_database(spark):
             if database != "other":
                 spark.sql("INSERT INTO flights VALUES (1)")
                 spark.sql("CALL use.optimize('flights')")
-                spark.sql("CREATE VIEW ops AS SELECT version FROM flights.optimizations")
-                assert spark.table("flights.optimizations").count() == spark.table("ops").count() == 1
-        assert spark.table("flights.optimizations").count() == 0
+            spark.sql("CREATE VIEW ops AS SELECT flights.optimizations.version FROM flights.optimizations")
+            assert spark.table("flights.optimizations").count() == spark.table("ops").count() == (database != "other")
         assert spark.table("`2024`.ops").count() == 1
+        # Spark keeps the relations of a query by their names.
+        for first, second in (("flights.optimizations", "`2024`.ops"), ("other.ops", "`2024`.ops")):
+            assert spark.sql(f"SELECT version FROM {first} UNION ALL SELECT version FROM {second}").count() == 1
     finally:
         spark.sql("USE default")
         for database in ("`2024`", "other"):

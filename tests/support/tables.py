@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import sql_ext
+from catalog.jvm.java_values import java_class
 from catalog.table.managed_table import ManagedTable
 from otree.block import Block, blocks_from_json
 from otree.revision import Revision, stored_revisions
@@ -41,6 +42,15 @@ class DeltaTable:
     @property
     def data(self) -> DataFrame:
         return self.spark.table(self.name) if "`" not in self.name else self.spark.sql(f"SELECT * FROM {self.name}")
+
+    def entry(self, catalog: str):
+        """The metastore's entry of the table, as one of a catalog."""
+        identifier = java_class(self.spark, "org.apache.spark.sql.catalyst.TableIdentifier")
+        some = self.spark._jvm.scala.Some
+        database, name = self.name.split(".")
+        known = self.spark._jsparkSession.sessionState().catalog().getTableMetadata(identifier(name, some(database)))
+        fields = [known.productElement(position) for position in range(1, known.productArity())]
+        return known.copy(identifier(name, some(database), some(catalog)), *fields)
 
     def append(self, rows: DataFrame, files: int = 1) -> "DeltaTable":
         rows.coalesce(files).write.format("delta").mode("append").saveAsTable(self.name)

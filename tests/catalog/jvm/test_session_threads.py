@@ -11,6 +11,7 @@ from catalog.jvm.session_threads import in_threads
 @pytest.fixture(autouse=True)
 def _without_spark(monkeypatch):
     monkeypatch.setattr(session_threads, "activate", lambda _spark: None)
+    monkeypatch.setattr(session_threads, "acts_for_another_user", lambda _spark: False)
     monkeypatch.setattr(session_threads, "InheritableThread", threading.Thread)
 
 
@@ -29,6 +30,11 @@ def test_results_are_in_the_order_of_the_items():
 
 def test_one_item_needs_no_thread():
     assert in_threads(None, lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
+
+
+def test_work_for_another_user_stays_in_the_thread_that_has_its_rights(monkeypatch):
+    monkeypatch.setattr(session_threads, "acts_for_another_user", lambda _spark: True)
+    assert set(in_threads(None, lambda _: threading.current_thread(), [1, 2, 3])) == {threading.current_thread()}
 
 
 def test_the_first_error_is_raised_and_the_rest_is_left_out():

@@ -93,6 +93,28 @@ def test_a_clone_of_a_version_without_its_files_is_refused(spark, new_table):
         with pytest.raises(AnalysisException, match=r"USE_VERSION_RECLAIMED.*the oldest version left is"):
             spark.sql(f"CREATE TABLE default.cloned SHALLOW CLONE {source} VERSION AS OF 1")
     assert not spark.catalog.tableExists("default.cloned")
+    existing = new_table("id BIGINT")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {existing.name} SHALLOW CLONE {table.name} VERSION AS OF 1")
+    assert existing.version == 0
+
+
+def test_a_clone_asks_for_the_table_by_its_own_catalog(spark, new_table):
+    """A table of that name in the session's catalog is another one."""
+    table, session, jvm = new_table("id BIGINT"), spark._jsparkSession, spark._jvm
+    delta = jvm.org.apache.spark.sql.delta
+    names = spark._gateway.new_array(jvm.java.lang.String, 1)
+    names[0], name = table.name.split(".")
+    identifier = jvm.org.apache.spark.sql.connector.catalog.Identifier.of(names, name)
+    old = session.sessionState().catalogManager().catalog("spark_catalog").loadTable(identifier, "0")
+
+    def check(entry):
+        fields = (jvm.scala.Some(entry), old.tableIdentifier(), old.timeTravelOpt(), old.options())
+        source = delta.commands.CloneDeltaSource(delta.catalog.DeltaTableV2(session, old.path(), *fields))
+        jvm.io.usespark.ReclaimedVersions.checkClone(source)
+
+    check(table.entry("spark_catalog"))
+    with pytest.raises(AnalysisException, match=rf"unity\.{table.name}"):
+        check(table.entry("unity"))
 
 
 @pytest.mark.slow

@@ -127,6 +127,7 @@ def test_options_of_other_strategies_are_refused_together():
         ({"use.optimization.type": "LeveledCompaction"}, "USE_NO_INDEX_COLUMNS", "which LeveledCompaction needs"),
         ({"use.optimization.type": "SizeTieredClustering,UnindexedFiles"}, "USE_NO_INDEX_COLUMNS", "UnindexedFiles"),
         ({"use.optimization.autoOptimize.enabled": "true"}, "USE_NO_INDEX_COLUMNS", "use.index.columns = 'a,b'"),
+        ({"use.index.onWrite": "true"}, "USE_NO_INDEX_COLUMNS", "set use.index.columns = 'a,b' in the same statement"),
         ({**INDEXED, "use.optimization.type": "LeveledCompaction", "use.optimization.revision-id": "7"}, *NO_REVISION),
         (
             {

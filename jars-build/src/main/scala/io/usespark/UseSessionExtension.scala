@@ -16,6 +16,8 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
       UnclosedClassLoader.install()
       ParameterParser.of(delta)
     }
+    // Rules for hints run before Spark looks relations up.
+    extensions.injectHintResolutionRule(session => VirtualTablesOfViews(session))
     extensions.injectPostHocResolutionRule(session => IndexedWriteRules(session))
     extensions.injectPostHocResolutionRule(session => UnknownVirtualTables(session))
     extensions.injectPostHocResolutionRule(session => TablesOfOtherFormats(session))

@@ -40,8 +40,8 @@ private object ReclaimedVersions {
   /** Refuses a clone of a version that was reclaimed: the clone would name files that are gone. */
   def checkClone(source: CloneSource): Unit =
     for (snapshot <- source.snapshot if Python.attached && source.timeTravelOpt.nonEmpty) {
-      val table = Identifiers.of("spark_catalog", source.catalogTable, source.dataPath)
-      ask(table, snapshot.version)
+      val catalog = source.catalogTable.flatMap(_.identifier.catalog).getOrElse("spark_catalog")
+      ask(Identifiers.of(catalog, source.catalogTable, source.dataPath), snapshot.version)
     }
 
   private def ask(catalog: String, table: DeltaTableV2, version: Long): Unit =

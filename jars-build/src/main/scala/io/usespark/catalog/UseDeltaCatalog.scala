@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, NoSuchTableException}
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType, CatalogUtils}
 import org.apache.spark.sql.connector.catalog._
@@ -69,7 +69,7 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
       // create a table of that name.
       if (parts.isEmpty || (parts.length == 1 && super.namespaceExists(parts))) None
       else {
-        val owner = if (parts.length == 1) namespaceOfNames +: parts else parts
+        val owner = if (parts.length == 1) currentDatabase +: parts else parts
         val table = Identifiers.quoted(name() +: owner.toSeq)
         TablePaths.checked(table)(loadOwner(Identifier.of(owner.init, owner.last))).collect {
           case delta: DeltaTableV2 if delta.tableExists =>
@@ -79,11 +79,12 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
     }
   }
 
-  /** The database of names without one: in a view the one in which it was created. */
-  private def namespaceOfNames: String = AnalysisContext.get.catalogAndNamespace match {
-    case Seq(owner, database) if owner.equalsIgnoreCase(name()) => database
-    case _ => SparkSession.active.sessionState.catalog.getCurrentDatabase
-  }
+  private def currentDatabase = SparkSession.active.sessionState.catalog.getCurrentDatabase
+
+  /** Whether `t.optimizations` is a virtual table in a view of a database, and not a table of a database `t`. */
+  def isVirtualTable(database: String, name: Seq[String]): Boolean =
+    virtualTable(Identifier.of((database +: name.init).toArray, name.last)).isDefined &&
+      !super.namespaceExists(name.init.toArray)
 
   /** Refuses a statement that would change a virtual table, or make a table of its name. */
   private def refuseVirtual(statement: String, identifier: Identifier): Unit =

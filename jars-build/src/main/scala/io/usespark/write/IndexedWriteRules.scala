@@ -30,7 +30,8 @@ case class IndexedWriteRules(session: SparkSession) extends Rule[LogicalPlan] {
           if (write.outputMode == OutputMode.Complete()) write.copy(sink = LaidOutSink(sink)) else write
         case _ => write
       }
-    case command: CreateDeltaTableCommand =>
+    // IF NOT EXISTS changes nothing of a table that is there.
+    case command: CreateDeltaTableCommand if command.mode != SaveMode.Ignore || command.existingTableOpt.isEmpty =>
       // No catalog sees CLONE, nor LIKE of a table that is not Delta's.
       command.query match {
         case Some(clone: CloneTableCommand) =>

@@ -1,9 +1,11 @@
 package io.usespark.testing;
 
+import java.security.PrivilegedExceptionAction;
 import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.sql.SparkSession;
 
 /** Runs SQL as a server does: on a thread of the JVM, which Python has not started. */
@@ -39,6 +41,12 @@ public final class JvmThread {
   /** Runs the statement and returns its rows as text. */
   public static String sql(SparkSession session, String statement) throws Exception {
     return start(session, statement, null).rows();
+  }
+
+  /** The same with the rights of a user, as a server with impersonation. */
+  public static String sqlAs(String user, SparkSession session, String statement) throws Exception {
+    PrivilegedExceptionAction<String> action = () -> sql(session, statement);
+    return UserGroupInformation.createRemoteUser(user).doAs(action);
   }
 
   /** Whether the thread that runs the task has an active session. */
