@@ -157,11 +157,12 @@ def _check_needed_index(
     changed: Iterable[str], configuration: Mapping[str, str], schema: StructType, inherited: InheritedProperties
 ) -> None:
     """Checks that there are index columns if a changed property needs them."""
+    effective = inherited.effective(configuration, schema.names)
     if any(key.startswith(PREFIX) for key in changed):
-        check_index_of_schedule(inherited.effective(configuration, schema.names))
+        check_index_of_schedule(effective)
     # Every insert would fail. A table at a location brings its index along with its columns.
     is_on_write = ON_WRITE.name in changed and ON_WRITE.optional_value(configuration)
-    if is_on_write and schema.fields and not has_index(configuration):
+    if is_on_write and schema.fields and not has_index({**configuration, **effective}):
         raise IndexConfigurationError.missing_for(ON_WRITE.name)
 
 

@@ -7,6 +7,7 @@ from pyspark.sql.types import DateType, IntegerType, LongType, MapType, StringTy
 
 from catalog.errors import UseError
 from catalog.properties.checks import property_errors
+from catalog.properties.inherited import InheritedProperties
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
@@ -162,6 +163,13 @@ def test_what_the_service_could_never_run_is_refused(properties, code, named):
 )
 def test_what_the_service_can_run_is_accepted(properties):
     assert checked_change(TableMetadata({}, SCHEMA), TableMetadata(properties, SCHEMA)) == {}
+
+
+def test_writes_are_indexed_by_columns_of_the_table_of_its_database_or_of_the_service():
+    on_write = {"use.index.onWrite": "true"}
+    inherited = InheritedProperties({COLUMNS: "a"})
+    assert checked_change(TableMetadata({}, SCHEMA), TableMetadata(on_write, SCHEMA), inherited) == {}
+    assert checked_change(TableMetadata({}, SCHEMA), TableMetadata({**on_write, COLUMNS: "auto"}, SCHEMA)) == {}
 
 
 def test_a_primary_key_is_ordered_by_another_column():
