@@ -36,7 +36,6 @@ MAX_FILES = 2_000_000
 # Files of recent versions that are kept; larger tables are read whenever they are needed.
 MAX_KEPT_BYTES = 1_000_000_000
 
-NO_LEVEL = -1
 # Measured, upper bounds: an empty list with its key, a string such as a file's name, the columns of a file and a block.
 _BYTES_PER_LIST = 10_000
 _BYTES_PER_STRING = 130
@@ -64,23 +63,12 @@ class Blocks:
     max_weight: Integers
     elements: Integers
 
-    def where(self, keep: Flags) -> Blocks:
+    def where(self, keep: Flags | Integers | slice) -> Blocks:
         """Returns some of the blocks.
 
         Args:
-            keep: whether a block is kept.
+            keep: whether a block is kept; or positions, in the order wanted; or a range of positions.
         """
-        return self._of(keep)
-
-    def take(self, positions: Integers) -> Blocks:
-        """Returns the blocks at some positions, in this order."""
-        return self._of(positions)
-
-    def between(self, first: int, end: int) -> Blocks:
-        """Returns the blocks from one position to before another."""
-        return self._of(slice(first, end))
-
-    def _of(self, keep: Flags | Integers | slice) -> Blocks:
         columns = (self.file, self.cube, self.min_weight, self.max_weight, self.elements)
         file, cube, low, high, elements = (column[keep] for column in columns)
         return Blocks(file, cube, self.cube_ids, low, high, elements)
@@ -289,7 +277,7 @@ class FileTable:
 
     @cached_property
     def levels(self) -> Integers:
-        """The level of each file, as ``file_levels`` defines it; ``NO_LEVEL`` when all its blocks are empty."""
+        """The level of each file, as ``file_levels`` defines it; -1 when all its blocks are empty."""
         blocks = self.blocks.where(self.blocks.elements > 0)
         of_file = blocks.file
         group, groups = group_numbers(self.revision[of_file], blocks.cube, self.write[of_file])
@@ -316,7 +304,7 @@ class FileTable:
             position: of the file.
         """
         first, end = np.searchsorted(self.blocks.file, [position, position + 1])
-        return self.blocks.between(int(first), int(end))
+        return self.blocks.where(slice(first, end))
 
     def blocks_of(self, revision_id: int) -> Blocks:
         """Returns the blocks of a revision that have rows.
