@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -36,9 +38,9 @@ MAX_FILES = 2_000_000
 # Files of recent versions that are kept; larger tables are read whenever they are needed.
 MAX_KEPT_BYTES = 1_000_000_000
 
-# Measured, upper bounds: an empty list with its key, a string such as a file's name, the columns of a file and a block.
+# Measured, upper bounds: an empty list with its key, the place of a string, the columns of a file and a block.
 _BYTES_PER_LIST = 10_000
-_BYTES_PER_STRING = 130
+_BYTES_PER_STRING = 16
 _BYTES_PER_FILE = 150
 _BYTES_PER_BLOCK = 40
 
@@ -183,12 +185,14 @@ class FileTable:
         kinds |= {"rewrites": np.zeros(0), "low": ranges, "high": ranges, "blocks": blocks, "write_ids": ()}
         return cls(**{name: kinds.get(name, numbers) for name in cls.__dataclass_fields__})
 
-    @property
+    @cached_property
     def kept_bytes(self) -> int:
         """About how many bytes of memory they take."""
-        strings = len(self) + len(self.write_ids) + len(self.blocks.cube_ids)
+        vectors, partitions = filter(None, self.deletion_vector), set(self.partition)
+        sizes = [*map(getsizeof, chain(self.path, vectors, partitions, self.write_ids, self.blocks.cube_ids))]
         of_columns = _BYTES_PER_FILE * len(self) + self.low.nbytes + self.high.nbytes
-        return _BYTES_PER_LIST + _BYTES_PER_STRING * strings + of_columns + _BYTES_PER_BLOCK * len(self.blocks.file)
+        of_strings = sum(sizes) + _BYTES_PER_STRING * len(sizes)
+        return _BYTES_PER_LIST + of_strings + of_columns + _BYTES_PER_BLOCK * len(self.blocks.file)
 
     def where(self, keep: Flags) -> FileTable:
         """Returns some of the files, with their blocks.
