@@ -1,7 +1,8 @@
 """Trees of large tables without Spark: what an append and a group of an optimization take in the driver.
 
 The table has as many files as cubes, and ten blocks in each file. The append comes after a commit of another writer, so
-that its tree is made from the blocks; the next one follows it. The group replaces a hundred files.
+that its tree is made from the blocks; the next one follows it. The group replaces a hundred files. The tags are made of
+the blocks that were noted of a write to each cube.
 
     python bench/trees.py --cubes 15000 150000 600000
 """
@@ -26,11 +27,13 @@ from file_lists import REVISIONS
 from file_table import rows_of_files
 
 from catalog.files.file_table import Blocks, FileTable
+from catalog.jvm.file_writer import CountedBlock, DataFile
 from otree.block import Block
 from otree.cube import CubeId
 from otree.growth import CELL_BITS, PlacedRows, grow
 from otree.tree import Tree
 from otree.weight import MAX_WEIGHT, MIN_WEIGHT, weight_of
+from procedures.layout.tags import noted_blocks
 from procedures.process.current_trees import CurrentTree
 
 _Result = TypeVar("_Result")
@@ -76,8 +79,19 @@ def timed(work: Callable[[], _Result]) -> tuple[_Result, float]:
     return result, time.process_time() - started
 
 
+def written_to(tree: Tree) -> list[DataFile]:
+    """Files with a block of each cube of a tree, in random order."""
+    table = tree.ordinals()
+    inner = len(table.inner_texts)
+    leaves = np.setdiff1d(np.arange(inner << DIMENSIONS), table.child_keys) + inner
+    cubes = np.random.default_rng(3).permutation(np.concatenate([np.arange(inner), leaves])).tolist()
+    blocks = [CountedBlock(cube, 1000, MIN_WEIGHT, MIN_WEIGHT) for cube in cubes]
+    starts = range(0, len(blocks), BLOCKS_PER_FILE)
+    return [DataFile("f", 1, None, None, tuple(blocks[n : n + BLOCKS_PER_FILE])) for n in starts]
+
+
 def measured(cubes: int) -> str:
-    """A line with the seconds of an append, of the next one, and of a group, and the bytes of the tree."""
+    """A line with the seconds of an append, of the next one, of a group and of tags, and the bytes of the tree."""
     files, revision = table_of(cubes), REVISIONS[-1]
     replaced = files.path[:100].tolist()
     numbers = np.random.default_rng(2)
@@ -102,19 +116,21 @@ def measured(cubes: int) -> str:
     append()
     tree, first = timed(append)
     _, again = timed(lambda: tree.grown(DESIRED).after(written, tree.tree))
-    _, of_group = timed(group)
+    grown, of_group = timed(group)
+    noted = written_to(grown)
+    _, of_tags = timed(lambda: noted_blocks(noted, grown))
     tracemalloc.start()
     kept = append()
     kept_bytes = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    return f"{len(kept.states):9,d} {first:8.2f} {again:8.2f} {of_group:8.2f} {kept_bytes / 1e6:8.0f}"
+    return f"{len(kept.states):9,d} {first:8.2f} {again:8.2f} {of_group:8.2f} {of_tags:8.2f} {kept_bytes / 1e6:8.0f}"
 
 
 def main() -> None:
     """Prints a line per size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cubes", type=int, nargs="+", default=[15_000, 150_000, 600_000])
-    print(f"{'cubes':>9s} {'append':>8s} {'next':>8s} {'group':>8s} {'MB kept':>8s}   seconds of CPU time")
+    print(f"{'cubes':>9s} {'append':>8s} {'next':>8s} {'group':>8s} {'tags':>8s} {'MB kept':>8s}   seconds of CPU time")
     for cubes in parser.parse_args().cubes:
         print(measured(cubes), flush=True)
 

@@ -94,26 +94,6 @@ class CubeId:
         codes = codes_of_point(coordinates)
         return cls(len(coordinates), tuple(next(codes) for _ in range(depth)))
 
-    @classmethod
-    def of_cell(cls, cell: int, dimensions: int, depth: int) -> "CubeId":
-        """Return the cube whose codes, written one after the other with the first level highest, give a number.
-
-        Args:
-            cell: The number, in [0, 2**(dimensions * depth)).
-            dimensions: Number of indexed columns.
-            depth: Number of levels below the root.
-
-        Returns:
-            The cube.
-
-        Raises:
-            ValueError: If the number has more bits than the depth allows.
-        """
-        if not 0 <= cell < 1 << dimensions * depth:
-            raise ValueError(f"Cell {cell} does not fit {depth} levels of {dimensions} bits")
-        mask = (1 << dimensions) - 1
-        return cls(dimensions, tuple(cell >> dimensions * (depth - 1 - level) & mask for level in range(depth)))
-
     @property
     def cell(self) -> int:
         """The codes as one number, first level in the highest bits."""
@@ -149,11 +129,6 @@ class CubeId:
         for depth in range(len(self.path)):
             yield CubeId(self.dimensions, self.path[:depth])
 
-    def is_ancestor_of(self, other: "CubeId") -> bool:
-        """Say whether the other cube lies strictly below this one."""
-        depth = len(self.path)
-        return self.dimensions == other.dimensions and depth < len(other.path) and other.path[:depth] == self.path
-
     def box(self) -> tuple[tuple[float, float], ...]:
         """Return [from, to) per dimension, in coordinates; exact down to depth 52."""
         size = 2.0**-self.depth
@@ -165,10 +140,6 @@ class CubeId:
                 position = position << 1 | (code >> bit & 1)
             borders.append((position * size, (position + 1) * size))
         return tuple(borders)
-
-    def contains(self, coordinates: Sequence[float]) -> bool:
-        """Say whether a point, one coordinate in [0, 1] per dimension, lies in this cube."""
-        return len(coordinates) == self.dimensions and CubeId.of_point(coordinates, self.depth) == self
 
 
 def codes_of_point(coordinates: Sequence[float]) -> Iterator[int]:

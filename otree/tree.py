@@ -3,14 +3,14 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from otree.cube import CubeId, codes_of_point, preorder_key
 from otree.cube_map import CubeMap
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 _NO_BLOCKS = MIN_WEIGHT - 1
 
@@ -83,11 +83,6 @@ class Tree:
         while weight > self.threshold(cube):
             cube = cube.child(next(codes))
         return cube
-
-    def weight_range(self, cube: CubeId) -> WeightRange:
-        """Return the weights a cube takes: above all thresholds over it, up to its own. May be empty."""
-        above = max((self.threshold(ancestor) for ancestor in cube.ancestors()), default=MIN_WEIGHT - 1)
-        return WeightRange(above + 1, self.threshold(cube))
 
     def ordinals(self) -> "OrdinalTable":
         """Return the tree as dense tables, for evaluation row by row."""
@@ -164,46 +159,27 @@ class OrdinalTable:
     child_keys: list[int]
     child_nodes: list[int]
 
-    @property
-    def inner(self) -> tuple[CubeId, ...]:
-        """The inner cubes in pre-order."""
-        return tuple(CubeId.parse(text, self.dimensions) for text in self.inner_texts)
-
-    @cached_property
-    def _inner_ordinals(self) -> dict[str, int]:
-        return {text: ordinal for ordinal, text in enumerate(self.inner_texts)}
-
-    def ordinal_of(self, cube: CubeId) -> int:
-        """Return the ordinal of an inner cube or a leaf.
+    def cube(self, ordinal: int) -> tuple[str, int]:
+        """Return the text of an ordinal's cube, and the largest weight that the cube takes.
 
         Raises:
-            KeyError: If the cube lies below a leaf.
-        """
-        ordinal = self._inner_ordinals.get(cube.text)
-        if ordinal is not None:
-            return ordinal
-        parent = cube.parent
-        if parent is None:
-            return 0
-        if parent.text not in self._inner_ordinals:
-            raise KeyError(f"Cube '{cube.text}' is not in the tree")
-        return len(self.inner_texts) + (self._inner_ordinals[parent.text] << self.dimensions | cube.path[-1])
-
-    def cube_of(self, ordinal: int) -> CubeId:
-        """Return the cube of an ordinal.
-
-        Raises:
-            KeyError: If no inner cube or leaf has it.
+            KeyError: If no inner cube or leaf has the ordinal.
         """
         size = len(self.inner_texts)
         if 0 <= ordinal < size:
-            return CubeId.parse(self.inner_texts[ordinal], self.dimensions)
+            return self.inner_texts[ordinal], self.thresholds[ordinal]
         if size == 0 and ordinal == 0:
-            return CubeId.root(self.dimensions)
+            return "", MAX_WEIGHT
         key = ordinal - size
         parent = key >> self.dimensions
         place = bisect_left(self.child_keys, key)
         is_inner = place < len(self.child_keys) and self.child_keys[place] == key
         if not 0 <= parent < size or is_inner:
             raise KeyError(f"Ordinal {ordinal} is not in the tree")
-        return CubeId.parse(self.inner_texts[parent], self.dimensions).child(key & (1 << self.dimensions) - 1)
+        return self.inner_texts[parent] + _symbols(key & (1 << self.dimensions) - 1, self.dimensions), MAX_WEIGHT
+
+
+@lru_cache(4096)
+def _symbols(code: int, dimensions: int) -> str:
+    """What a child's text adds to that of its parent; kept, because each block of a leaf needs it."""
+    return CubeId(dimensions, (code,)).text

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,9 @@ MAX_FILES = 2_000_000
 # Files of recent versions that are kept; larger tables are read whenever they are needed.
 MAX_KEPT_BYTES = 1_000_000_000
 
-NO_LEVEL = -1
-# Measured, upper bounds: an empty list with its key, a string such as a file's name, the columns of a file and a block.
+# Measured, upper bounds: an empty list with its key, the place of a string, the columns of a file and a block.
 _BYTES_PER_LIST = 10_000
-_BYTES_PER_STRING = 130
+_BYTES_PER_STRING = 16
 _BYTES_PER_FILE = 150
 _BYTES_PER_BLOCK = 40
 
@@ -64,23 +65,12 @@ class Blocks:
     max_weight: Integers
     elements: Integers
 
-    def where(self, keep: Flags) -> Blocks:
+    def where(self, keep: Flags | Integers | slice) -> Blocks:
         """Returns some of the blocks.
 
         Args:
-            keep: whether a block is kept.
+            keep: whether a block is kept; or positions, in the order wanted; or a range of positions.
         """
-        return self._of(keep)
-
-    def take(self, positions: Integers) -> Blocks:
-        """Returns the blocks at some positions, in this order."""
-        return self._of(positions)
-
-    def between(self, first: int, end: int) -> Blocks:
-        """Returns the blocks from one position to before another."""
-        return self._of(slice(first, end))
-
-    def _of(self, keep: Flags | Integers | slice) -> Blocks:
         columns = (self.file, self.cube, self.min_weight, self.max_weight, self.elements)
         file, cube, low, high, elements = (column[keep] for column in columns)
         return Blocks(file, cube, self.cube_ids, low, high, elements)
@@ -195,12 +185,14 @@ class FileTable:
         kinds |= {"rewrites": np.zeros(0), "low": ranges, "high": ranges, "blocks": blocks, "write_ids": ()}
         return cls(**{name: kinds.get(name, numbers) for name in cls.__dataclass_fields__})
 
-    @property
+    @cached_property
     def kept_bytes(self) -> int:
         """About how many bytes of memory they take."""
-        strings = len(self) + len(self.write_ids) + len(self.blocks.cube_ids)
+        vectors, partitions = filter(None, self.deletion_vector), set(self.partition)
+        sizes = [*map(getsizeof, chain(self.path, vectors, partitions, self.write_ids, self.blocks.cube_ids))]
         of_columns = _BYTES_PER_FILE * len(self) + self.low.nbytes + self.high.nbytes
-        return _BYTES_PER_LIST + _BYTES_PER_STRING * strings + of_columns + _BYTES_PER_BLOCK * len(self.blocks.file)
+        of_strings = sum(sizes) + _BYTES_PER_STRING * len(sizes)
+        return _BYTES_PER_LIST + of_strings + of_columns + _BYTES_PER_BLOCK * len(self.blocks.file)
 
     def where(self, keep: Flags) -> FileTable:
         """Returns some of the files, with their blocks.
@@ -289,7 +281,7 @@ class FileTable:
 
     @cached_property
     def levels(self) -> Integers:
-        """The level of each file, as ``file_levels`` defines it; ``NO_LEVEL`` when all its blocks are empty."""
+        """The level of each file, as ``file_levels`` defines it; -1 when all its blocks are empty."""
         blocks = self.blocks.where(self.blocks.elements > 0)
         of_file = blocks.file
         group, groups = group_numbers(self.revision[of_file], blocks.cube, self.write[of_file])
@@ -316,7 +308,7 @@ class FileTable:
             position: of the file.
         """
         first, end = np.searchsorted(self.blocks.file, [position, position + 1])
-        return self.blocks.between(int(first), int(end))
+        return self.blocks.where(slice(first, end))
 
     def blocks_of(self, revision_id: int) -> Blocks:
         """Returns the blocks of a revision that have rows.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from catalog.insights.consumption import newest_scans, scans_of
@@ -14,8 +16,8 @@ from catalog.table.managed_table import ManagedTable
 
 # So many of the newest records are taken into account.
 MOST_RECORDS = 50_000
-# So many lines of the newest files are read for them. A merged file and its parts have each line twice for a while.
-_MOST_LINES = 2 * MOST_RECORDS
+# So many lines of the newest files are read for each. A merged file and its parts have each line twice for a while.
+_LINES_PER_RECORD = 2
 # So many of them are returned, spread evenly.
 MOST_SCANS = 256
 
@@ -81,18 +83,11 @@ class RecordedScans:
 def recorded_scans(table: ManagedTable, since: int) -> RecordedScans:
     """Returns the scans since a time; one Spark job with a shuffle, if there are records.
 
-    Only the newest files are read. All are read if these do not hold all of the newest records, because many of their
-    lines are duplicates or older than those of other files.
-
     Args:
         table: the table.
         since: epoch milliseconds.
     """
-    newest, missing_until = _newest(table, since, _MOST_LINES)
-    if missing_until is not None and (
-        newest.num_rows < MOST_RECORDS or newest["time"][MOST_RECORDS - 1].as_py() < missing_until
-    ):
-        newest, _ = _newest(table, since, None)
+    newest = newest_records(table, MOST_RECORDS, ("sample_fraction", "filters", "rows_read", "rows_kept"), since)
     if not newest.num_rows:
         return RecordedScans((), 1.0)
     chosen = _evenly(newest.num_rows, min(newest.num_rows, MOST_SCANS))
@@ -100,14 +95,34 @@ def recorded_scans(table: ManagedTable, since: int) -> RecordedScans:
     return RecordedScans(tuple(scans), newest.num_rows / len(scans))
 
 
-def _newest(table: ManagedTable, since: int, most_lines: int | None) -> tuple[pa.Table, int | None]:
+def newest_records(table: ManagedTable, most: int, columns: Sequence[str | Column], since: int = 0) -> pa.Table:
+    """Returns the newest records of scans, newest first; one Spark job with a shuffle, if there are any.
+
+    Only the newest files are read. All are read if these do not hold all of the newest records, because many of their
+    lines are duplicates or older than those of other files.
+
+    Args:
+        table: the table.
+        most: how many records.
+        columns: what is wanted beside ``time``, epoch milliseconds.
+        since: epoch milliseconds.
+    """
+    newest, missing_until = _newest(table, most, columns, since, _LINES_PER_RECORD * most)
+    if missing_until is not None and (newest.num_rows < most or newest["time"][most - 1].as_py() < missing_until):
+        newest, _ = _newest(table, most, columns, since, None)
+    return newest
+
+
+def _newest(
+    table: ManagedTable, most: int, columns: Sequence[str | Column], since: int, most_lines: int | None
+) -> tuple[pa.Table, int | None]:
     """The newest records since a time, newest first, among the lines of the newest files; see ``newest_scans``."""
     scans, missing_until = newest_scans(table, since, most_lines)
     rows = (
         scans.where(F.col("time") >= F.timestamp_millis(F.lit(since)))
-        .select(F.unix_millis("time").alias("time"), "sample_fraction", "filters", "rows_read", "rows_kept")
+        .select(F.unix_millis("time").alias("time"), *columns)
         .orderBy(F.desc("time"))
-        .limit(MOST_RECORDS)
+        .limit(most)
         .toArrow()
     )
     return rows, missing_until

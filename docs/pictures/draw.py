@@ -94,8 +94,8 @@ def skipping() -> Figure:
         read_cubes = 0
         for cube in found:
             ((left, right),) = cube.box()
-            weights = placed.tree.weight_range(cube)
-            bottom, top = fraction_of(max(weights.first, MIN_WEIGHT)), fraction_of(weights.last)
+            above = max(map(placed.tree.threshold, cube.ancestors()), default=MIN_WEIGHT - 1)
+            bottom, top = fraction_of(above + 1), fraction_of(placed.tree.threshold(cube))
             meets = bottom < upto and left < high and right > low
             read_cubes += meets
             axes.add_patch(

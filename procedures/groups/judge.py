@@ -19,8 +19,8 @@ from procedures.groups.read_costs import (
     costs_laid_out,
     costs_of_fresh_layout,
     costs_per_file,
-    fraction_of,
     read_mix,
+    share_below,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Judge:
     @cached_property
     def limits(self) -> list[float]:
         """Where the bands of a fresh layout begin, as fractions, and 1."""
-        return [*(fraction_of(first) for first, _ in self._fresh_bands), 1.0]
+        return [*(share_below(first) for first, _ in self._fresh_bands), 1.0]
 
     @cached_property
     def target_rows(self) -> int:

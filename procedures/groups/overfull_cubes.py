@@ -66,7 +66,7 @@ def overfull_cube(files: FileTable, revision: Revision, bytes_per_iter: int) -> 
     ordered = blocks.cube[by_cube]
     for _, negated, cube in islice(candidates, _CUBES_CONSIDERED):
         start, end = np.searchsorted(ordered, (cube, cube + 1))
-        held = blocks.take(by_cube[start:end])
+        held = blocks.where(by_cube[start:end])
         found = _with_files(files, held, blocks.cube_ids[cube], -negated, bytes_per_iter)
         if found.is_relieved:
             return found

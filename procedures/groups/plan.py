@@ -52,6 +52,7 @@ class Plan:
         arrived: unindexed files that are left to the next run; None when there are none.
         committed_at: when the version was committed, in epoch milliseconds by the clock of the table's storage.
         changed: files that are left alone because of recent statements; None when there are none.
+        strategy: name of the strategy that was asked for the groups, which may name another one; '' for a stored plan.
     """
 
     version: int
@@ -62,3 +63,4 @@ class Plan:
     arrived: SkippedGroup | None = None
     committed_at: int = 0
     changed: SkippedGroup | None = None
+    strategy: str = ""

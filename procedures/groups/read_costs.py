@@ -301,7 +301,7 @@ def costs_laid_out(
     rows_per_page = page_rows_of(rows, revision_rows, page_rows)
     density = files.rows / np.maximum(files.end - files.first, _SHORTEST)
     costs = ReadCosts(np.zeros((len(mix), len(starts))), np.zeros((len(mix), len(starts))))
-    for begins, ends in ((fraction_of(begins), fraction_of(ends)) for begins, ends in bands):
+    for begins, ends in ((share_below(begins), share_below(ends)) for begins, ends in bands):
         within = np.minimum(files.end, ends) - np.maximum(files.first, begins)
         of_band = np.add.reduceat(density * np.maximum(within, 0.0), starts)
         count = np.where(of_band > 0, np.maximum(1.0, np.round(of_band / target_rows)), 0.0)
@@ -343,8 +343,8 @@ def costs_of_fresh_layout(
     return ReadCosts(costs.bytes[:, 0], costs.files[:, 0])
 
 
-def fraction_of(weight: int) -> float:
-    """A weight as a share of all weights."""
+def share_below(weight: int) -> float:
+    """The share of all weights that are below one."""
     return (weight - MIN_WEIGHT) / (MAX_WEIGHT - MIN_WEIGHT + 1)
 
 

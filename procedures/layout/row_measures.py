@@ -123,7 +123,7 @@ def sample_of(
     """
     revision = columns.revision
     depth = cell_depth(revision.dimensions)
-    values = tuple(_curve_value(rows.select(column).schema[0].dataType, column) for column in columns.values)
+    values = tuple(sampled_value(rows.select(column).schema[0].dataType, column) for column in columns.values)
     wanted = sample_rows(expected, file_share, revision.desired_cube_size)
     counted, table = collect_observed(
         rows,
@@ -169,7 +169,7 @@ def ordered_value(data_type: DataType, column: Column) -> Column:
             return column.cast("double")
 
 
-def _curve_value(data_type: DataType, column: Column) -> Column:
+def sampled_value(data_type: DataType, column: Column) -> Column:
     """The ordered value of a column, of texts and bytes the beginning only: the driver collects the sample."""
     value = ordered_value(data_type, column)
     return F.substring(value, 1, _LONGEST_VALUE) if isinstance(data_type, StringType | BinaryType) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
@@ -63,7 +64,7 @@ def noted_blocks(written: Sequence[DataFile], tree: Tree) -> list[WrittenFile] |
         return None
     ordinals = tree.ordinals()
     return [
-        _file(file, [(ordinals.cube_of(b.cube), b.rows, b.lowest, b.highest) for b in file.blocks or ()], tree)
+        _file(file, [(*ordinals.cube(b.cube), b.rows, b.lowest, b.highest) for b in file.blocks or ()])
         for file in written
     ]
 
@@ -86,21 +87,22 @@ def read_blocks(written: Sequence[DataFile], rows: DataFrame, tree: Tree, column
         .agg(F.count(F.lit(1)).alias("rows"), F.min(columns.weight).alias("low"), F.max(columns.weight).alias("high"))
         .collect()
     )
-    by_file: dict[str, list[tuple[CubeId, int, int, int]]] = defaultdict(list)
+    by_file: dict[str, list[_Facts]] = defaultdict(list)
     for r in collected:
-        by_file[r.file].append((ordinals.cube_of(r.cube), r.rows, r.low, r.high))
-    return [_file(file, by_file[unquote(file.path.rsplit("/", 1)[-1])], tree) for file in written]
+        by_file[r.file].append((*ordinals.cube(r.cube), r.rows, r.low, r.high))
+    return [_file(file, by_file[unquote(file.path.rsplit("/", 1)[-1])]) for file in written]
 
 
-def _file(file: DataFile, cubes: Sequence[tuple[CubeId, int, int, int]], tree: Tree) -> WrittenFile:
+_Facts: TypeAlias = tuple[str, int, int, int, int]
+"""Text and threshold of a cube; number, smallest and largest weight of its rows in a file."""
+
+
+def _file(file: DataFile, cubes: Sequence[_Facts]) -> WrittenFile:
     blocks = []
-    for cube, rows, lowest, highest in cubes:
-        threshold = tree.threshold(cube)
+    for cube, threshold, rows, lowest, highest in cubes:
         if highest > threshold:
-            raise RowsChangedError(
-                f"A row of weight {highest} was written to cube '{cube.text}' of at most {threshold}."
-            )
-        blocks.append(Block(cube.text, lowest, threshold, rows))
+            raise RowsChangedError(f"A row of weight {highest} was written to cube '{cube}' of at most {threshold}.")
+        blocks.append(Block(cube, lowest, threshold, rows))
     blocks.sort(key=lambda block: block.cube_id)
     last = max((highest for *_, highest in cubes), default=0)
     return WrittenFile(file.path, file.size, tuple(blocks), last)

@@ -189,7 +189,7 @@ class Optimizer:
             groups, refusal = self._affordable(plan.groups)
             if refusal is not None and not groups:
                 if refusal.code == TOO_LARGE:
-                    self._leave_out(plan.groups[0], refusal)
+                    self._leave_out(plan, refusal)
                     continue
                 self._end_with(refusal)
                 return
@@ -270,9 +270,10 @@ class Optimizer:
             refusal = refusal or refused
         return tuple(paid), refusal
 
-    def _leave_out(self, group: Group, refusal: Stop) -> None:
+    def _leave_out(self, plan: Plan, refusal: Stop) -> None:
         """Goes on with the other strategies; the report says why this one has no turn, and that the run is not done."""
-        self._left_out |= {group.strategy}
+        self._left_out |= {plan.strategy}
+        group = plan.groups[0]
         skipped = SkippedGroup(group.strategy, refusal.code, len(group.files), group.bytes, refusal.message)
         self._report.append(replace(skipped_row(self._iteration, skipped, self._planned_version), version=None))
 
@@ -304,10 +305,10 @@ class Optimizer:
         committed = False
         for outcome in outcomes:
             group, milliseconds = outcome.group, outcome.milliseconds
-            paths, failed = frozenset(f.path for f in group.files), self._failed.get(group.strategy, frozenset())
+            paths, failed = frozenset(f.path for f in group.files), self._failed.get(plan.strategy, frozenset())
             if isinstance(outcome, CommittedGroup):
                 committed = True
-                self._failed[group.strategy] = failed - paths
+                self._failed[plan.strategy] = failed - paths
                 run.committed += 1
                 run.committed_bytes += group.bytes
                 self._indexed_bytes += 0 if group.revision_id else group.bytes
@@ -319,7 +320,7 @@ class Optimizer:
                 error = known_error(outcome.error)
                 self._report.append(failed_row(self._iteration, group, milliseconds, error))
                 self._arrived_since = None
-                self._failed[group.strategy] = failed | paths
+                self._failed[plan.strategy] = failed | paths
                 # After a conflict, the next iteration plans the files again.
                 failure = failure if isinstance(error, ConcurrentChangeError) else outcome.error
         self._conflicts = 0 if committed else self._conflicts + 1

@@ -95,6 +95,7 @@ class TablePlanner:
             for strategy in settings.strategies:
                 if strategy.name in request.left_out:
                     continue
+                plan.strategy = strategy.name
                 if going_on is not None and going_on[0] is strategy and plan.takes(going_on[1]):
                     self._findings = going_on
                     break
@@ -151,6 +152,7 @@ class _PlanInMaking:
         self._most_groups = 1 if is_first else request.most_groups
         self._skipped: list[SkippedGroup] = []
         self._arrived: SkippedGroup | None = None
+        self.strategy = ""
         self.groups: list[Group] = []
         self.notes: list[str] = []
 
@@ -184,7 +186,15 @@ class _PlanInMaking:
         notes = () if self.groups else tuple(self.notes)
         groups, skipped = tuple(self.groups), tuple(self._skipped)
         return Plan(
-            snapshot.version, groups, skipped, notes, warnings, self._arrived, snapshot.committed_at, self._changed
+            snapshot.version,
+            groups,
+            skipped,
+            notes,
+            warnings,
+            self._arrived,
+            snapshot.committed_at,
+            self._changed,
+            self.strategy,
         )
 
     def _is_full(self) -> bool:

@@ -1,12 +1,14 @@
 """The tree: current state, ordinals."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otree.cube import CubeId
 from otree.tree import CubeState, Tree
-from otree.weight import MAX_WEIGHT, MIN_WEIGHT, WeightRange
+from otree.weight import MAX_WEIGHT, MIN_WEIGHT
 
 
 def test_current_with_missing_cubes() -> None:
@@ -41,51 +43,42 @@ def trees(draw: st.DrawFn) -> Tree:
 
 @given(trees(), st.lists(st.tuples(*[st.floats(0.0, 1.0)] * 3, st.integers(MIN_WEIGHT, MAX_WEIGHT)), min_size=1))
 def test_ordinals_agree_with_the_tree(tree: Tree, drawn: list[tuple[float, float, float, int]]) -> None:
-    """A walk over the tables ends at the ordinal of the tree's cube, whose weight range holds the weight."""
+    """A walk over the tables ends at the ordinal of the tree's cube, whose weights hold the weight."""
     table = tree.ordinals()
     inner_children = dict(zip(table.child_keys, table.child_nodes, strict=True))
-    assert list(table.inner) == sorted(tree.thresholds)
+    assert [CubeId.parse(text, tree.dimensions) for text in table.inner_texts] == sorted(tree.thresholds)
     assert table.child_keys == sorted(set(table.child_keys))
-    assert sorted(table.child_nodes) == list(range(1, len(table.inner)))
+    assert sorted(table.child_nodes) == list(range(1, len(table.inner_texts)))
     for *point, weight in drawn:
         coordinates = point[: tree.dimensions]
         cube = tree.cube_of(coordinates, weight)
-        assert cube.contains(coordinates)
-        taken = tree.weight_range(cube)
-        assert taken.first <= weight <= taken.last
+        assert CubeId.of_point(coordinates, cube.depth) == cube
+        assert all(tree.threshold(above) < weight for above in cube.ancestors())
+        assert weight <= tree.threshold(cube)
         codes = iter(CubeId.of_point(coordinates, 15).path)
         node = 0
-        while node < len(table.inner) and weight > table.thresholds[node]:
+        while node < len(table.inner_texts) and weight > table.thresholds[node]:
             key = node << tree.dimensions | next(codes)
-            node = inner_children.get(key, len(table.inner) + key)
-        assert table.ordinal_of(cube) == node
-        assert table.cube_of(node) == cube
+            node = inner_children.get(key, len(table.inner_texts) + key)
+        assert table.cube(node) == (cube.text, tree.threshold(cube))
 
 
 @given(trees())
-def test_every_ordinal_round_trips(tree: Tree) -> None:
-    """Inner cubes and their leaf children all have an ordinal of their own; others have none."""
-    table = tree.ordinals()
-    leaves = {cube.child(code) for cube in table.inner for code in range(1 << tree.dimensions)} - set(table.inner)
-    cubes = {*table.inner, *leaves} or {CubeId.root(tree.dimensions)}
-    assert len({table.ordinal_of(cube) for cube in cubes}) == len(cubes)
-    for cube in cubes:
-        assert table.cube_of(table.ordinal_of(cube)) == cube
-    with pytest.raises(KeyError):
-        table.ordinal_of(max(cubes, key=lambda cube: cube.depth).child(0).child(0))
-    for ordinal in (-1, len(table.inner) * (1 + (1 << tree.dimensions)) + 1):
-        with pytest.raises(KeyError):
-            table.cube_of(ordinal)
+def test_every_cube_has_an_ordinal(tree: Tree) -> None:
+    """Inner cubes and their leaf children all have an ordinal of their own; other numbers are none."""
+    table, children = tree.ordinals(), range(1 << tree.dimensions)
+    cubes = {*tree.thresholds, *(cube.child(code) for cube in tree.thresholds for code in children)}
+    found = []
+    for ordinal in range(-1, len(table.inner_texts) * (1 + len(children)) + 2):
+        with suppress(KeyError):
+            found.append(table.cube(ordinal))
+    expected = [(cube.text, tree.threshold(cube)) for cube in cubes or {CubeId.root(tree.dimensions)}]
+    assert sorted(found) == sorted(expected)
 
 
-def test_ranges_and_refusals() -> None:
-    """Weight ranges follow the ancestors; trees that cannot be walked are refused."""
+def test_refusals() -> None:
+    """Trees that cannot be walked are refused."""
     root, child = CubeId.root(1), CubeId(1, (1,))
-    tree = Tree(1, {root: -5, child: 8})
-    assert tree.weight_range(root) == WeightRange(MIN_WEIGHT, -5)
-    assert tree.weight_range(child) == WeightRange(-4, 8)
-    assert tree.weight_range(child.child(0)) == WeightRange(9, MAX_WEIGHT)
-    assert tree.weight_range(CubeId(1, (0,))) == WeightRange(-4, MAX_WEIGHT)
     for thresholds, named in (
         ({child: 3}, "below a leaf"),
         ({root: MAX_WEIGHT}, "threshold"),

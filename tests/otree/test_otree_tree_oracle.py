@@ -36,6 +36,11 @@ def current_tree(states: States, dimensions: int) -> dict[Path, int]:
     return found
 
 
+def path_of(cell: int, dimensions: int) -> Path:
+    """Return the digits of a cell's number."""
+    return tuple(cell >> dimensions * level & 2**dimensions - 1 for level in reversed(range(DEPTH)))
+
+
 def share(weight: int) -> float:
     """Return the share of weights up to one."""
     return max((weight + 2147483648.0) / 4294967295.0, 0.0)
@@ -129,6 +134,6 @@ def test_trees_are_those_of_the_oracle(
     weights = [data.draw(st.integers(LEAST, MOST)) for _ in cells]
     remaining = {path: state for path, state in states.items() if data.draw(st.integers(0, 3))}
     placed = PlacedRows(np.array(weights, np.int32), np.array(cells, np.int64), DEPTH, scale)
-    rows = [(CubeId.of_cell(cell, dimensions, DEPTH).path, weight) for cell, weight in zip(cells, weights, strict=True)]
+    rows = [(path_of(cell, dimensions), weight) for cell, weight in zip(cells, weights, strict=True)]
     grown = grow(tree, by_cube(remaining, dimensions), placed, desired, SLACK, everywhere=everywhere)
     assert by_path(grown) == grown_tree(current, remaining, rows, scale, desired, dimensions, everywhere)

@@ -73,7 +73,16 @@ class FakeTable:
             if request.most_bytes is not None and sum(group.bytes for group in groups) >= request.most_bytes:
                 break
         self.planned += groups
-        return Plan(self.version, tuple(groups), self.skipped, self.notes, self.warnings, arrived, self.storage_time)
+        return Plan(
+            self.version,
+            tuple(groups),
+            self.skipped,
+            self.notes,
+            self.warnings,
+            arrived,
+            self.storage_time,
+            strategy=STRATEGY,
+        )
 
     @property
     def storage_time(self):

@@ -37,7 +37,7 @@ def _check_file(path, rows, revision, blocks):
     counts, lowest = Counter(), {}
     for values, weight in rows:
         point = revision.coordinates(values)
-        inside = [b for cube, b in by_depth if cube.contains(point)]
+        inside = [b for cube, b in by_depth if CubeId.of_point(point, cube.depth) == cube]
         taking = [b for b in inside if b.element_count and b.min_weight <= weight <= b.max_weight]
         assert len(taking) == 1, f"{path}: row {values} of weight {weight} lies in {taking} of {inside}"
         first = next(b for b in inside if weight <= b.max_weight)

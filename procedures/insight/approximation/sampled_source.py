@@ -9,7 +9,7 @@ from itertools import chain
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from catalog.columns.column_names import logical_name
 from catalog.errors import UnknownNameError
@@ -48,6 +48,19 @@ def key_column(number: int) -> str:
 def input_column(number: int) -> str:
     """Name of the column of an input in the rows of a sample."""
     return f"i{number}"
+
+
+def hash_of_keys(rows: DataFrame, number: int) -> Column:
+    """Returns a hash of the keys of a group; those of different groups differ.
+
+    A NULL alone does not change Spark's hash: (NULL, 5) would have that of (5, NULL), also inside of a key.
+
+    Args:
+        rows: rows with the keys.
+        number: how many keys they have.
+    """
+    names = [key_column(n) for n in range(number)]
+    return F.xxhash64(*names, *(_shape(F.col(name), rows.schema[name].dataType) for name in names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +223,7 @@ class SampledSource:
         rows = data.select(*keys, *inputs, F.col(WEIGHT), *named)
         for condition in self.query.having:
             rows = rows.where(condition.column(self.spark))
-        hashed = [_hash_of_keys(rows, len(keys)).alias(GROUP)] if keys else []
+        hashed = [hash_of_keys(rows, len(keys)).alias(GROUP)] if keys else []
         return rows.select(*rows.columns[: len(keys) + len(inputs) + 1], *hashed)
 
     def _number(self, value: Input) -> Column:
@@ -292,8 +305,13 @@ def _name(scan: SkippingScan, stored: str) -> str:
         raise not_supported(subject, "Index other columns with use.index.") from error
 
 
-def _hash_of_keys(rows: DataFrame, number: int) -> Column:
-    """A NULL alone does not change Spark's hash: (NULL, 5) would have that of (5, NULL), also inside of a key."""
-    names = [key_column(n) for n in range(number)]
-    nested = [name for name in names if isinstance(rows.schema[name].dataType, StructType | ArrayType)]
-    return F.xxhash64(*names, *map(F.isnull, names), *(F.col(name).cast("string") for name in nested))
+def _shape(value: Column, data_type: DataType) -> Column:
+    """Where a value, or a part of it, is NULL, and how long its arrays are: Spark hashes [[1], [2]] as [[1, 2]]."""
+    parts = [F.isnull(value)]
+    if isinstance(data_type, StructType):
+        # Two fields of a struct may have the same name.
+        numbered = StructType([StructField(str(n), field.dataType) for n, field in enumerate(data_type)])
+        parts += [_shape(value.cast(numbered)[field.name], field.dataType) for field in numbered]
+    elif isinstance(data_type, ArrayType):
+        parts += [F.size(value), F.transform(value, lambda element: _shape(element, data_type.elementType))]
+    return F.struct(*parts)

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from catalog.columns.column_names import FoundColumn, find_column, written_name
 from catalog.errors import InvalidArgumentError, UnknownNameError, UseError
 from catalog.insights.consumption import scans_of
+from catalog.insights.recorded_scans import newest_records
 from catalog.jvm.java_errors import text_of
 from catalog.jvm.read_report import planned_reads
 from catalog.properties.index_properties import indexable_type
@@ -129,15 +130,13 @@ def consumption_rows(
     kept = F.coalesce("selectivity", F.when(F.col("rows_read") == 0, F.lit(0.0)))
     # A scan of an empty version has no bytes.
     share = kept * F.col("read.bytes") / F.nullif(F.col("table_size.bytes"), F.lit(0))
-    scans = scans_of(table)
-    if are_spread:
-        scans = scans.where(F.size("filters") > 0).orderBy(F.xxhash64("application_id", "execution_id", "filters"))
-    else:
-        scans = scans.orderBy(F.col("time").desc())
-    rows = scans.limit(most).select(
-        "filters", F.coalesce(share, kept).alias("selectivity"), F.col("sample_fraction").alias("fraction")
-    )
-    return [row.asDict(recursive=True) for row in rows.collect()]
+    columns = ("filters", F.coalesce(share, kept).alias("selectivity"), F.col("sample_fraction").alias("fraction"))
+    if not are_spread:
+        rows: list[dict[str, Any]] = newest_records(table, most, columns).to_pylist()
+        return rows
+    scans = scans_of(table).where(F.size("filters") > 0)
+    spread = scans.orderBy(F.xxhash64("application_id", "execution_id", "filters")).limit(most).select(*columns)
+    return [row.asDict(recursive=True) for row in spread.collect()]
 
 
 def filtered_reads(table: ManagedTable) -> tuple[int, int]:

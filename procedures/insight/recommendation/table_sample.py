@@ -20,7 +20,7 @@ from catalog.properties.index_properties import indexable_type
 from procedures.insight.recommendation.conditions import QueryCondition, bound
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample
 from procedures.insight.recommendation.workload import WorkloadQuery
-from procedures.layout.row_measures import ordered_value
+from procedures.layout.row_measures import ordered_value, sampled_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ def take_sample(
     for number, column in enumerate(columns.values()):
         value = F.col(column.name)
         ordered = ordered_value(column.data_type, value)
-        collected[f"v{number}"], collected[f"h{number}"] = ordered, F.hash(value)
+        collected[f"v{number}"], collected[f"h{number}"] = sampled_value(column.data_type, value), F.hash(value)
         facts[f"low{number}"], facts[f"high{number}"] = F.min(ordered), F.max(ordered)
     counted, table = collect_observed(rows, facts, collected, min(1.0, sample_rows / max(total, 1)))
     sampled = {

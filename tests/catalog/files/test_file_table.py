@@ -174,13 +174,17 @@ def test_two_versions_of_a_table_are_kept_the_newest_among_them():
     assert kept.get(_key("a", 10)) is one
 
 
-@pytest.mark.parametrize("count", [0, 5, 300])
-def test_what_is_kept_takes_no_more_memory_than_is_counted(count):
+@pytest.mark.parametrize(
+    ("count", "folder", "deleted"),
+    [(0, "", 0), (5, "", 0), (300, "", 0), (300, "", 1), (300, "day=2026-11-22/" * 9, 0)],
+)
+def test_what_is_kept_takes_no_more_memory_than_is_counted(count, folder, deleted):
     """Lists of tables with a thousand columns, with the names that Spark gives to files."""
     wide = StructType([StructField(f"column_{n}", StringType()) for n in range(1000)])
     reader = SimpleNamespace(schema=wide, partition_columns=(), ranged_columns=("x", "y"), dimensions={1: 2})
-    name = "part-00000-c3a0b3a4-64a6-4d0e-bf6e-3a3a1f0ab0de-c{:06}.snappy.parquet"
-    plain = [replace(TWO_GROUPS[0], path=name.format(n), revision=0, write=None) for n in range(count)]
+    name = folder + "part-00000-c3a0b3a4-64a6-4d0e-bf6e-3a3a1f0ab0de-c{:06}.snappy.parquet"
+    of_plain = {"revision": 0, "write": None, "deleted": deleted}
+    plain = [replace(TWO_GROUPS[0], path=name.format(n), **of_plain) for n in range(count)]
     rows = rows_of(plain)
     limit = 8 * FileTable.of(rows).kept_bytes
     kept = KeptTables(limit)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -14,8 +15,6 @@ from catalog.insights.consumption import CONSUMPTION_FOLDER, add_scans
 from catalog.insights.record_files import RECORD_FILE, newest_files
 from catalog.insights.scan_rows import parse_scans
 from catalog.table.managed_table import ManagedTable
-
-FIELDS = ("sample_fraction", "filters", "rows_read", "rows_kept")
 
 
 @pytest.fixture
@@ -35,14 +34,14 @@ def _scans(table, name):
     return parse_scans(table.read_state(f"{CONSUMPTION_FOLDER}/{name}"))
 
 
-def _read_without_spark(table, since, most, asked):
+def _read_without_spark(asked, table, most, columns, since, most_lines):
     """Records as ``_newest`` reads them: each scan once, the newest first."""
-    names, missing_until = newest_files(table.list_state(CONSUMPTION_FOLDER), since, most)
+    names, missing_until = newest_files(table.list_state(CONSUMPTION_FOLDER), since, most_lines)
     asked.append(len(names))
     times = {scan.key: scan.finished_at for name in names for scan in _scans(table, name)}
-    newest = sorted((time for time in times.values() if time >= since), reverse=True)[: recorded_scans.MOST_RECORDS]
-    columns = {name: pa.nulls(len(newest)) for name in FIELDS}
-    return pa.table({"time": pa.array(newest, pa.int64()), **columns}), missing_until
+    newest = sorted((time for time in times.values() if time >= since), reverse=True)[:most]
+    nulls = {name: pa.nulls(len(newest)) for name in columns}
+    return pa.table({"time": pa.array(newest, pa.int64()), **nulls}), missing_until
 
 
 @pytest.fixture
@@ -50,8 +49,8 @@ def asked(monkeypatch):
     """The number of files of each read."""
     numbers = []
     monkeypatch.setattr(recorded_scans, "MOST_RECORDS", 6)
-    monkeypatch.setattr(recorded_scans, "_MOST_LINES", 8)
-    monkeypatch.setattr(recorded_scans, "_newest", lambda *of: _read_without_spark(*of, numbers))
+    monkeypatch.setattr(recorded_scans, "_LINES_PER_RECORD", 4 / 3)
+    monkeypatch.setattr(recorded_scans, "_newest", partial(_read_without_spark, numbers))
     return numbers
 
 
@@ -89,6 +88,8 @@ def test_only_the_newest_files_are_read(table, asked, monkeypatch):
     assert _times(table) == [369, 370, 379, 380, 389, 390]
     assert _times(table, since=380) == [380, 389, 390]
     assert asked == [4, 2]
+    newest = recorded_scans.newest_records(table, 3, ("filters",))
+    assert (newest["time"].to_pylist(), newest.column_names, asked) == ([390, 389, 380], ["time", "filters"], [4, 2, 2])
 
 
 def test_merged_files_and_their_parts_hide_no_record(table, asked):
@@ -113,7 +114,7 @@ def test_records_of_long_queries_that_were_stored_late_are_not_missed(table, ask
 def test_scans_and_totals_of_the_newest_files(spark, new_table, monkeypatch):
     table = new_table(NUMBERS).append(numbers(spark, 10)).managed
     monkeypatch.setattr(recorded_scans, "MOST_RECORDS", 4)
-    monkeypatch.setattr(recorded_scans, "_MOST_LINES", 6)
+    monkeypatch.setattr(recorded_scans, "_LINES_PER_RECORD", 3 / 2)
     scan = {
         "table_id": table.snapshot().table_id,
         "application_id": "a",
@@ -125,7 +126,7 @@ def test_scans_and_totals_of_the_newest_files(spark, new_table, monkeypatch):
     for time in range(10, 110, 10):
         lines = [{**scan, "execution_id": number, "finished_at": number} for number in (time - 1, time)]
         add_scans(table, "\n".join(map(json.dumps, lines)), now=1000)
-    newest, missing_until = recorded_scans._newest(table, 0, 6)
+    newest, missing_until = recorded_scans._newest(table, 4, (), 0, 6)
     assert (newest["time"].to_pylist(), missing_until) == ([100, 99, 90, 89], 70)
     found = recorded_scans.recorded_scans(table, 0).scans
     assert [scan.time for scan in found] == [89, 90, 99, 100]

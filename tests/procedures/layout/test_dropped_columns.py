@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from listed_tables import REVISION, cube, file, table_files
+from listed_tables import REVISION, cube, file, table_files, unindexed
 from pyspark.sql.types import IntegerType, StructType
 
 from catalog.columns.column_names import shown_name
@@ -16,6 +16,7 @@ from procedures.groups.strategy import TableFiles
 from procedures.layout.index_columns import stored_columns_of
 from procedures.loop.optimize_parameters import DEFAULT_ARGUMENTS
 from procedures.loop.optimize_settings import OptimizeSettings
+from procedures.rewrite import kept_rows
 from procedures.rewrite.inputs import InputFacts
 from procedures.rewrite.run_rewrite import RunRewrite
 
@@ -83,12 +84,28 @@ def test_named_files_of_dropped_columns_are_indexed_again():
     assert (group.revision_id, [f.path for f in group.files]) == (0, ["a"])
 
 
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [(file("a", {cube(0): 900}), kept_rows.NO_INDEX), (unindexed("a"), kept_rows.NOTHING_TO_KEEP)],
+)
+def test_statements_lose_the_index_of_indexed_files_only(monkeypatch, listed, expected):
+    snapshot = snapshot_without_x([listed])
+    monkeypatch.setattr(kept_rows, "TableSnapshot", SimpleNamespace(of=lambda *_: snapshot))
+    handle = SimpleNamespace(state=lambda: None, facts=lambda: SimpleNamespace(location="t", paths=["a"]))
+    assert kept_rows.write_kept_rows(handle, None) == expected
+
+
 def findings_without_x(listed, strategy, **arguments):
     settings = OptimizeSettings.of({**DEFAULT_ARGUMENTS, "table": "t", "strategy": strategy, **arguments})
+    snapshot = snapshot_without_x(listed)
+    [chosen] = settings.strategies
+    return list(chosen.groups(TableFiles(snapshot), settings.selection[chosen.name]))
+
+
+def snapshot_without_x(listed):
     table = table_files(listed)
     schema = StructType([field for field in table.snapshot.schema.fields if field.name != "x"])
     properties = {**table.snapshot.configuration, "use.index.columns": "y"}
     snapshot = replace(table.snapshot, schema=schema, configuration=properties)
     snapshot.__dict__["file_table"] = table.files
-    [chosen] = settings.strategies
-    return list(chosen.groups(TableFiles(snapshot), settings.selection[chosen.name]))
+    return snapshot

@@ -50,13 +50,13 @@ def _check_inner_cubes(spark, kind, count, size, kinds):
     rows, columns, tree = _grown(spark, _rows(spark, kind, count), size, kinds)
     ordinals = tree.ordinals()
     found = rows.groupBy(columns.cube(ordinals).alias("cube")).count().collect()
-    counts = {ordinals.cube_of(r.cube): r["count"] for r in found}
+    counts = {ordinals.cube(r.cube)[0]: r["count"] for r in found}
     assert sum(counts.values()) == count
     assert len(tree.thresholds) >= 4
     for cube in tree.thresholds:
-        assert counts[cube] == pytest.approx(size, rel=0.1), cube.text
+        assert counts[cube.text] == pytest.approx(size, rel=0.1), cube.text
     # What is left below fits a leaf, unless equal values cannot be told apart.
-    leaves = [n for cube, n in counts.items() if cube not in tree.thresholds]
+    leaves = [n for text, n in counts.items() if text not in tree.inner.by_text]
     assert max(leaves) <= size * 1.3
 
 

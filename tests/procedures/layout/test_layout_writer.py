@@ -18,8 +18,8 @@ from procedures.layout.target import Target
 
 ROOT = CubeId.root(2)
 TREE = Tree(2, MappingProxyType({ROOT: 100}))
-ORDINALS = TREE.ordinals()
 CHILD = ROOT.child(1)
+ORDINALS = {ROOT: 0, CHILD: 2}
 REVISION = SimpleNamespace(columns=("x", "a.b"))
 
 
@@ -42,7 +42,7 @@ class FakeTransaction:
 
 
 def data_file(path, *blocks, rows=None, size=10):
-    counted = tuple(CountedBlock(ORDINALS.ordinal_of(cube), *facts) for cube, *facts in blocks) if blocks else None
+    counted = tuple(CountedBlock(ORDINALS[cube], *facts) for cube, *facts in blocks) if blocks else None
     return DataFile(path, size, rows, None, counted)
 
 

@@ -86,3 +86,18 @@ def test_a_strategy_whose_group_no_budget_pays_for_leaves_the_others_their_turn(
     # It is not done, and says so.
     assert not is_complete(report, fake.run)
     assert f"{STRATEGY}: {TOO_LARGE}" in note_of(report)
+
+
+def test_a_strategy_that_yields_groups_of_another_one_is_left_out_by_its_own_name():
+    fake = _optimizer(25, 40)
+    fake.spend = lambda size: Stop(TOO_LARGE, "a group of 40 bytes is larger")
+    plan_of_strategy = fake.table.plan
+
+    def plan(request):
+        assert len(fake.table.requests) < 3, "the loop plans the same group for ever"
+        plan = plan_of_strategy(request)
+        return replace(plan, groups=tuple(replace(group, strategy="Inherited") for group in plan.groups))
+
+    fake.table.plan = plan
+    assert outcome(fake.optimize()) == [(1, "skipped", TOO_LARGE)]
+    assert [request.left_out for request in fake.table.requests] == [frozenset(), {STRATEGY}]

@@ -114,6 +114,12 @@ def test_a_strategy_that_is_left_out_is_not_asked(planner_of):
     assert len(one.asked) == 1
 
 
+def test_a_plan_names_the_strategy_that_was_asked(planner_of):
+    planner = planner_of(Scripted("Nothing"), Scripted("Own", [concatenate("a"), concatenate("b")]))
+    plans = [planner.plan(PlanRequest()) for _ in range(2)]
+    assert [(plan.strategy, plan.groups[0].strategy) for plan in plans] == [("Own", "One")] * 2
+
+
 def test_files_that_arrived_during_the_run_are_left(planner_of):
     late = Relayout("UnindexedFiles", 0, "UNINDEXED", (input_file("a", 10, 9),))
     plan = planner_of(Scripted("One", [late])).plan(PlanRequest(arrivals=Arrivals(5, 100)))

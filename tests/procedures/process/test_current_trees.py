@@ -1,5 +1,7 @@
 """The store of current trees: bounded, and advanced only by the commit that follows directly."""
 
+from itertools import product
+
 from otree.block import Block
 from otree.cube import CubeId
 from otree.tree import CubeState
@@ -76,7 +78,7 @@ def test_one_tree_of_a_table_is_kept():
 
 
 def test_the_cubes_of_all_trees_are_bounded():
-    large = CurrentTree.of(1, {CubeId.of_cell(cell, 1, 3): CubeState(MAX_WEIGHT, 1) for cell in range(8)})
+    large = CurrentTree.of(1, {CubeId(1, path): CubeState(MAX_WEIGHT, 1) for path in product((0, 1), repeat=3)})
     trees = CurrentTrees(4, most_cubes=20)
     for name in "abc":
         trees.put((name, 1, 1), large)
