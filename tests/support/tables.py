@@ -47,7 +47,7 @@ class DeltaTable:
         """The metastore's entry of the table, as one of a catalog."""
         identifier = java_class(self.spark, "org.apache.spark.sql.catalyst.TableIdentifier")
         some = self.spark._jvm.scala.Some
-        database, name = self.name.split(".")
+        database, name = self.name.split(".")[-2:]
         known = self.spark._jsparkSession.sessionState().catalog().getTableMetadata(identifier(name, some(database)))
         fields = [known.productElement(position) for position in range(1, known.productArity())]
         return known.copy(identifier(name, some(database), some(catalog)), *fields)

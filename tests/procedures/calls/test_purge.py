@@ -102,8 +102,8 @@ def test_a_clone_asks_for_the_table_by_its_own_catalog(spark, new_table):
     """A table of that name in the session's catalog is another one."""
     table, session, jvm = new_table("id BIGINT"), spark._jsparkSession, spark._jvm
     delta = jvm.org.apache.spark.sql.delta
-    names = spark._gateway.new_array(jvm.java.lang.String, 1)
-    names[0], name = table.name.split(".")
+    names = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+    names[0], name = table.name.split(".")[-2:]
     identifier = jvm.org.apache.spark.sql.connector.catalog.Identifier.of(names, name)
     old = session.sessionState().catalogManager().catalog("spark_catalog").loadTable(identifier, "0")
 
@@ -113,7 +113,7 @@ def test_a_clone_asks_for_the_table_by_its_own_catalog(spark, new_table):
         jvm.io.usespark.ReclaimedVersions.checkClone(source)
 
     check(table.entry("spark_catalog"))
-    with pytest.raises(AnalysisException, match=rf"unity\.{table.name}"):
+    with pytest.raises(AnalysisException, match=rf"unity\.default\.{name}"):
         check(table.entry("unity"))
 
 
