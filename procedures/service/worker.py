@@ -7,7 +7,8 @@ from collections.abc import Collection
 from catalog.properties.fleet_properties import Pool
 from catalog.properties.lifecycle_properties import Pace
 from catalog.properties.optimization_properties import Triggers
-from catalog.state.automation import Automations
+from catalog.state import automation
+from catalog.state.automation import Automation, Automations
 from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
@@ -15,7 +16,6 @@ from procedures.service.asked_turns import AskedTurns
 from procedures.service.cluster_load import ClusterLoad, Wait
 from procedures.service.failure_streak import LONGEST_PAUSE_MILLIS, FailureStreak
 from procedures.service.last_runs import LastRuns
-from procedures.service.published_state import published
 from procedures.service.queue_place import MOST_DOUBLINGS_OF_LOOKS, QueuePlace
 from procedures.service.schedule import Schedule
 from procedures.service.turn_result import TurnResult
@@ -446,6 +446,49 @@ class Worker:
         elif result.maintained:
             self.maintenance_failures.end()
 
+    @property
+    def state(self) -> str:
+        """See ``Automation.state``."""
+        if self.run is not None:
+            return automation.RUNNING
+        if self.suspended:
+            return automation.SUSPENDED
+        if self._error is not None:
+            return automation.FAILED
+        waits = self.is_outside_hours or self.wait is not None or self.place.is_waiting
+        return automation.WAITING if waits else automation.SCHEDULED
+
+    @property
+    def _error(self) -> str | None:
+        return self.failures.error or self.asked_turns.failures.error or self.maintenance_failures.error
+
     def publish(self) -> None:
         """Updates the state of the table in the automations of the application."""
-        self._automations.put(published(self))
+        wait = self.wait
+        notes = [
+            f"a run waits for the hours {self.schedule.hours}" if self.is_outside_hours else "",
+            wait.note if wait else "",
+            self.place.note,
+            "" if self.run is not None else self.failures.note(self.due_at),
+            "" if self.run is not None else self.asked_turns.failures.note(self.asked_turns.paused_until),
+            "" if self.run is not None else self.maintenance_failures.note(self.maintains_at),
+            self.schedule.note,
+            f"the last run skipped {self.skipped_note}" if self.skipped_note else "",
+        ]
+        next_run = self.due_at if wait is None else wait.until
+        by_trigger_only = self.by_triggers and not self.retries and wait is None and not self.is_outside_hours
+        next_run_unknown = self.run is not None or self.suspended or by_trigger_only
+        self._automations.put(
+            Automation(
+                self.name,
+                self.location,
+                self.state,
+                self.schedule.names,
+                self.last_run,
+                None if next_run_unknown else next_run,
+                self._error,
+                self.run.run_id if self.run else None,
+                "; ".join(note for note in notes if note) or None,
+                self.place.facts,
+            )
+        )
