@@ -40,6 +40,7 @@ def turns(monkeypatch):
     monkeypatch.setattr(fleet_call, "interrupted", lambda spark: False)
     monkeypatch.setattr(fleet_call, "record_outcome", lambda *arguments: None)
     monkeypatch.setattr(session_threads, "activate", lambda spark: None)
+    monkeypatch.setattr(session_threads, "acts_for_another_user", lambda spark: False)
     monkeypatch.setattr(session_threads, "InheritableThread", threading.Thread)
     ledger = SimpleNamespace(state=LedgerState)
     monkeypatch.setattr(fleet_call, "_ledger", lambda spark: ledger)
