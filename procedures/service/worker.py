@@ -417,13 +417,14 @@ class Worker:
             self.version = settled
         # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
         next_start = max(started + interval, now)
-        is_pausing = error is not None and not self._is_asked_turn
-        if is_pausing and error is not None:
+        pause_ends = next_start
+        if error is not None and not self._is_asked_turn:
             self.failures.add(error)
+            pause_ends = now + self.failures.pause(interval)
         elif not self._is_asked_turn and not self._strategies_failed:
             self._succeeded()
         if self._running:
-            self.due_at = max(self.due_at, now + self.failures.pause(interval) if is_pausing else next_start)
+            self.due_at = max(self.due_at, pause_ends)
         self._end_maintenance(result, now, interval)
         self.maintains_at = max(self.maintains_at, next_start)
         if self.next_schedule is not None:

@@ -188,8 +188,10 @@ class Workers:
         left = turns
         if any(worker.wait is not None for worker, _ in turns):
             load = self._load(settings)
-            # Those that wait for the cluster are asked again after all others.
-            left = sorted(turns, key=lambda turn: turn[0].wait.since if turn[0].wait else 0) if load.is_busy else turns
+            if load.is_busy:
+                # Those that wait for the cluster are asked again after all others. Statements may end a wait meanwhile.
+                with self._lock:
+                    left = sorted(turns, key=lambda turn: 0 if turn[0].wait is None else turn[0].wait.since)
         while left and free > 0:
             if self._clock.monotonic() - begun >= _CHECKING_SECONDS:
                 # The loop must look at the tables again; then it goes on.
