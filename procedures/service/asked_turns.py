@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from procedures.service.execution import RunOutcome
 from procedures.service.failure_streak import FailureStreak
+from procedures.service.turn_result import TurnResult
 
 
 @dataclass
@@ -17,7 +17,7 @@ class AskedTurns:
         has_rest: whether the last one left something to do, for which the next one needs no trigger.
         not_reached: version at which no trigger was reached; the other strategies have their turns all the same.
         failures: turns that failed, or lost to writers, which delay no other strategies.
-        paused_until: when the next one may start after such a turn.
+        paused_until: when the next one may start after such a turn, or after one that was stopped.
     """
 
     settled: int | None = None
@@ -35,20 +35,24 @@ class AskedTurns:
         """
         return now >= self.paused_until and (self.not_reached is None or self.not_reached != version)
 
-    def end(self, outcome: RunOutcome, error: str | None, rewritten: int, now: int, interval: int) -> None:
+    def end(self, result: TurnResult, rewritten: int, now: int, interval: int) -> None:
         """Records the end of one.
 
         Args:
-            outcome: of its run.
-            error: code and message of its error; None if there was none.
+            result: what it has done.
             rewritten: bytes that it has rewritten.
             now: epoch milliseconds.
             interval: milliseconds until the next one after the first that has done nothing.
         """
+        outcome = result.outcome
         self.settled, self.not_reached = outcome.settled, None
         self.has_rest = outcome.settled is None
-        if error is None and (rewritten or outcome.is_complete):
+        if result.error is None and (rewritten or outcome.is_complete):
             self.failures.end()
             return
-        self.failures.add(error)
-        self.paused_until = now + self.failures.pause(interval)
+        # After one that was stopped, the next interval is for the others.
+        pause = 2 * interval
+        if result.error is not None or not result.was_stopped:
+            self.failures.add(result.error)
+            pause = self.failures.pause(interval)
+        self.paused_until = now + pause

@@ -26,6 +26,7 @@ class TurnResult:
         maintained: the maintenance that it has done.
         maintenance_errors: code and message of each error of its maintenance.
         has_conflict: whether a concurrent write ended one of its steps.
+        was_stopped: whether it was asked to stop.
     """
 
     outcome: RunOutcome = field(default_factory=lambda: RunOutcome(None))
@@ -33,6 +34,7 @@ class TurnResult:
     maintained: tuple[str, ...] = ()
     maintenance_errors: tuple[str, ...] = ()
     has_conflict: bool = False
+    was_stopped: bool = False
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -88,4 +90,5 @@ def run_turn(
         tuple(maintained),
         tuple(errors[of_strategies:]),
         has_conflict,
+        run.stop_reason is not None,
     )

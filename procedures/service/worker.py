@@ -243,7 +243,7 @@ class Worker:
             # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
             self._last_runs.record(self._running, now, self.version or 0)
         if self._is_asked_turn and (rewritten or refusal is None) and not result.outcome.totals.lease_held:
-            self.asked_turns.end(result.outcome, result.error, rewritten, now, interval)
+            self.asked_turns.end(result, rewritten, now, interval)
         if refusal is not None:
             pause = interval if is_too_large else retry
             self.due_at = max(now + 1, refusal.until or now + pause)

@@ -171,6 +171,25 @@ def test_a_comparison_behind_the_lease_of_another_run_is_tried_again_soon():
     assert len(began) >= 5
 
 
+def test_comparisons_that_are_stopped_do_not_count_as_failures():
+    fake, _ = _keyed((90, 40))
+    run, began = fake.engine.run, []
+
+    def stopped(its_run, schedule, pool, turn):
+        if schedule.strategies == (LATEST,):
+            began.append(fake.clock.now())
+            its_run.request_stop("YIELDED", "queries wait for cores")
+            return RunOutcome(None)
+        return run(its_run, schedule, pool, turn)
+
+    fake.engine.run = stopped
+    _hours(fake, 12, minutes=10)
+    assert len(began) >= 12
+    assert "QUARANTINED" not in (the_automation("spark_catalog.shop.keyed").note or "")
+    # The others are not kept waiting by a comparison that never ends.
+    assert [s for table, s, _ in fake.engine.runs if LATEST not in s]
+
+
 def test_a_comparison_waits_for_its_trigger_while_the_rest_of_others_waits_for_readers():
     fake, _ = _keyed((1, 40))
     fake.tables.put("spark_catalog.shop.keyed", {**KEPT_LATEST, "use.optimization.trigger.commits": "3"})
