@@ -101,6 +101,9 @@ class Worker:
 
     def _is_time(self, now: int) -> bool:
         """Whether strategies may start, as far as intervals and changes of the table decide."""
+        if self.asked_turns.has_rest and self.asks(now):
+            # What a comparison has left needs no trigger.
+            return now >= self.due_at
         if self.by_triggers and not self.retries and not self.suspended:
             # Triggers are evaluated whenever the table changed.
             return self.version != self.settled and self.version != self.measured
@@ -219,13 +222,30 @@ class Worker:
         if self.run is not None and hours is not None and not hours.contains(now):
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
-    def end_turn(
-        self, result: TurnResult, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int
+    def end_asked_turn(
+        self, result: TurnResult, refusal: Refusal | None, rewritten: int, now: int, interval: int
     ) -> None:
-        """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
+        """Records the end of a run that the owner asks for, before ``end``, which may replace the schedule.
 
         Args:
             result: what it has done.
+            refusal: why a budget refused bytes or the run; None if none did.
+            rewritten: bytes that the run has rewritten.
+            now: epoch milliseconds.
+            interval: milliseconds until the next one after the first that has done nothing.
+        """
+        if not self._is_asked_turn:
+            return
+        if rewritten or _is_too_large(refusal):
+            # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
+            self._last_runs.record(self._running, now, self.version or 0)
+        if (rewritten or refusal is None) and not result.outcome.totals.lease_held:
+            self.asked_turns.end(result, rewritten, now, interval)
+
+    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int) -> None:
+        """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
+
+        Args:
             refusal: why a budget refused bytes or the run; None if none did.
             rewritten: bytes that the run has rewritten.
             now: epoch milliseconds.
@@ -238,14 +258,8 @@ class Worker:
             self.maintains_at = self.maintains_at if refusal is None else now + retry
             return
         has_rewritten_offer = self.place.end_turn(refusal, rewritten)
-        is_too_large = refusal is not None and refusal.code == TOO_LARGE
-        if self._is_asked_turn and (rewritten or is_too_large):
-            # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
-            self._last_runs.record(self._running, now, self.version or 0)
-        if self._is_asked_turn and (rewritten or refusal is None) and not result.outcome.totals.lease_held:
-            self.asked_turns.end(result, rewritten, now, interval)
         if refusal is not None:
-            pause = interval if is_too_large else retry
+            pause = interval if _is_too_large(refusal) else retry
             self.due_at = max(now + 1, refusal.until or now + pause)
             if not self.maintenance_failures.count:
                 self.maintains_at = min(self.maintains_at, self.due_at)
@@ -300,6 +314,12 @@ class Worker:
             # What the owner asks for does not wait until this offer is looked at again.
             self.due_at = now + (interval if self.schedule.asked else self.place.pause(interval))
         self.publish()
+
+    def share(self, pools: tuple[Pool, ...]) -> None:
+        """Sets the budgets that the table shares; without a limit of bytes, the owner's turns are like all others."""
+        self.pools = pools
+        if self.asked_turns.failures.count and not self.has_byte_limit:
+            self.asked_turns = AskedTurns()
 
     @property
     def has_byte_limit(self) -> bool:
@@ -493,3 +513,7 @@ class Worker:
                 self.place.facts,
             )
         )
+
+
+def _is_too_large(refusal: Refusal | None) -> bool:
+    return refusal is not None and refusal.code == TOO_LARGE

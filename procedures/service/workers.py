@@ -136,7 +136,8 @@ class Workers:
             if worker is None:
                 return
             renamed = worker.name != name
-            worker.database, worker.pools = database, pools
+            worker.database = database
+            worker.share(pools)
             # A run that has just ended may have committed newer versions.
             worker.name, worker.version = name, max(version, worker.version or 0)
             if renamed:
@@ -339,9 +340,11 @@ class Workers:
                 self._leave(worker)
             else:
                 now = self._clock.now()
+                refusal, rewritten = turn.budget.refusal, run.committed_bytes
+                worker.end_asked_turn(result, refusal, rewritten, now, self._interval)
                 worker.end(result, now, self._interval)
                 retry = min(self._interval, _RETRY_MILLIS)
-                worker.end_turn(result, turn.budget.refusal, run.committed_bytes, now, retry, self._interval)
+                worker.end_turn(refusal, rewritten, now, retry, self._interval)
                 if result.outcome.totals.lease_held:
                     worker.due_at = min(worker.due_at, now + retry)
         self._wake()

@@ -190,6 +190,94 @@ def test_comparisons_that_are_stopped_do_not_count_as_failures():
     assert [s for table, s, _ in fake.engine.runs if LATEST not in s]
 
 
+def _stepwise(fake, *outcomes):
+    """Lets comparisons rewrite 10 bytes with these outcomes, and then with the last one; returns when they began."""
+    run, began, left = fake.engine.run, [], list(outcomes)
+
+    def one_group(its_run, schedule, pool, turn):
+        if schedule.strategies != (LATEST,):
+            return run(its_run, schedule, pool, turn)
+        began.append(fake.clock.now())
+        outcome = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        its_run.committed_bytes += 10
+        return outcome
+
+    fake.engine.run = one_group
+    return began
+
+
+def test_what_a_comparison_has_left_needs_no_trigger_and_no_commit():
+    fake, _ = _keyed((0, 0))
+    properties = {**KEPT_LATEST, "use.compaction.interval": "1 hour", "use.optimization.trigger.commits": "3"}
+    fake.tables.put("spark_catalog.shop.keyed", properties)
+    fake.engine.commits_of_others = 3
+    began = _stepwise(fake, RunOutcome(None), RunOutcome(None), RunOutcome(1))
+    fake.tables.commit("spark_catalog.shop.keyed")
+    ticks(fake)
+    assert len(began) == 1
+    fake.engine.commits_of_others = 0
+    for _ in range(12 * 6):
+        fake.tick(10 * MINUTE)
+        fake.tick(1)
+    assert len(began) == 3
+
+
+def test_a_comparison_goes_on_after_a_suspension():
+    fake, _ = _keyed((0, 40))
+    properties = {**KEPT_LATEST, "use.compaction.interval": "1 hour", "use.optimization.trigger.commits": "3"}
+    fake.tables.put("spark_catalog.shop.keyed", properties)
+    fake.engine.commits_of_others = 3
+    began = _stepwise(fake, RunOutcome(None), RunOutcome(1))
+    run = fake.engine.run
+
+    def suspended(its_run, schedule, pool, turn):
+        if not began:
+            fake.service._workers.suspension_changed("file:/spark_catalog.shop.keyed", True)
+        return run(its_run, schedule, pool, turn)
+
+    fake.engine.run = suspended
+    fake.tables.commit("spark_catalog.shop.keyed")
+    ticks(fake)
+    assert len(began) == 1
+    fake.engine.commits_of_others = 0
+    fake.service._workers.suspension_changed("file:/spark_catalog.shop.keyed", False)
+    for _ in range(3 * 6):
+        fake.tick(10 * MINUTE)
+        fake.tick(1)
+    assert len(began) == 2
+
+
+def test_a_comparison_by_a_former_order_says_nothing_of_the_new_one():
+    fake, _ = _keyed((90, 40))
+    run, fake.threads.at_once = fake.engine.run, False
+    began = _failing(fake, OSError("the order has nulls"))
+    ticks(fake, 1)
+    fake.threads.run_all()
+    ticks(fake, 1)
+    comparison = fake.threads.waiting.pop()
+    fake.tables.put("spark_catalog.shop.keyed", {**KEPT_LATEST, "use.compaction.orderBy": "changed_at"})
+    fake.tables.commit("spark_catalog.shop.keyed")
+    ticks(fake, 1)
+    comparison()
+    assert began
+    fake.engine.run, fake.threads.at_once = run, True
+    assert the_automation("spark_catalog.shop.keyed").last_error is None
+    ticks(fake)
+    assert len(_compared(fake)) == 1
+
+
+def test_failures_of_comparisons_end_with_the_budget():
+    fake, _ = _keyed((90, 40))
+    _failing(fake, OSError("the order has nulls"))
+    ticks(fake)
+    assert "the order has nulls" in the_automation("spark_catalog.shop.keyed").last_error
+    fake.tables.of_database = {key: value for key, value in fake.tables.of_database.items() if "maxBytes" not in key}
+    ticks(fake)
+    assert the_automation("spark_catalog.shop.keyed").last_error is None
+
+
 def test_a_comparison_waits_for_its_trigger_while_the_rest_of_others_waits_for_readers():
     fake, _ = _keyed((1, 40))
     fake.tables.put("spark_catalog.shop.keyed", {**KEPT_LATEST, "use.optimization.trigger.commits": "3"})
