@@ -252,13 +252,13 @@ class IndexConfigurationError(UseError):
         return cls(" ".join([text, *(mistake.message for mistake in mistakes)]))
 
     @classmethod
-    def missing_for(cls, what: str, advice: str = "") -> IndexConfigurationError:
-        """A statement asks for something that needs index columns, for a table that has none."""
+    def missing_for(cls, strategy: str) -> IndexConfigurationError:
+        """A statement asks for a strategy that needs index columns, for a table that has none."""
         text = (
-            f"The table has no index columns, which {what} needs: set use.index.columns = 'a,b' in the same statement "
-            f"or in one before it. {advice}"
+            f"The table has no index columns, which {strategy} needs: set use.index.columns = 'a,b' in the same "
+            "statement or in one before it. Where the service chooses them ('auto'), set use.fleet.enabled instead."
         )
-        return cls(text.rstrip())
+        return cls(text)
 
     @classmethod
     def not_chosen(cls) -> IndexConfigurationError:

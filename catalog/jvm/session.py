@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -171,9 +172,23 @@ def activate(spark: SparkSession) -> None:
 
 
 def acts_for_another_user(spark: SparkSession) -> bool:
-    """Whether the calling JVM thread has the rights of another user than the process, as with impersonation."""
+    """Whether the calling JVM thread has rights that new threads of Python do not have, as with impersonation.
+
+    The user of the process alone does not tell: a whole driver may run for another one, as with ``--proxy-user``.
+    """
     users = java_class(spark, "org.apache.hadoop.security.UserGroupInformation")
-    return bool(users.getCurrentUser().getShortUserName() != users.getLoginUser().getShortUserName())
+
+    def user() -> str:
+        return str(users.getCurrentUser().getShortUserName())
+
+    own = user()
+    if own == users.getLoginUser().getShortUserName():
+        return False
+    of_thread: list[str] = []
+    thread = threading.Thread(target=lambda: of_thread.append(user()), name="use-user")
+    thread.start()
+    thread.join()
+    return of_thread != [own]
 
 
 def has_jvm(spark: SparkSession) -> bool:

@@ -70,13 +70,13 @@ def write_kept_rows(handle: KeptRows, app: Application, observe: StepObserver = 
     configuration, revision = snapshot.index_configuration, snapshot.latest_revision
     if configuration is None or revision is None:
         return NO_INDEX
-    if has_other_hash_types(snapshot, configuration):
-        return OTHER_HASH_TYPES
     sources = _files_of(snapshot, facts.paths)
     if len(sources) and not (sources.revision > 0).any():
         return NOTHING_TO_KEEP
     if not snapshot.has_columns_of(revision):
         return NO_INDEX
+    if has_other_hash_types(snapshot, configuration):
+        return OTHER_HASH_TYPES
     session = write_session(handle.spark)
     write = _Write(
         handle,

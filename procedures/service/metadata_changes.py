@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
@@ -19,7 +19,6 @@ from catalog.properties.index_properties import (
     AUTO_COLUMNS_KEY,
     COLUMN_MAPPING,
     COLUMNS_KEY,
-    ON_WRITE,
     check_distinct,
     is_automatic,
 )
@@ -31,7 +30,7 @@ from catalog.properties.lifecycle_properties import (
     PRIMARY_KEY_KEY,
 )
 from catalog.properties.names import in_namespace, is_inherited, unknown_property
-from catalog.properties.optimization_properties import PREFIX, has_index
+from catalog.properties.optimization_properties import PREFIX
 from catalog.properties.retention_properties import (
     DELTA_RETENTION,
     RETENTION_HOURS,
@@ -78,7 +77,7 @@ def checked_change(
         UnknownNameError: a property, column, transformation or strategy that does not exist.
         InvalidArgumentError: a value that is not accepted, or a property that only a database can have.
         IndexConfigurationError: an indexed column is dropped, or gets a type that cannot be indexed, or a strategy
-            or the indexing of writes needs index columns that the table does not have.
+            needs index columns that the table does not have.
         RetentionError: ``use.retention.hours`` is below Delta's retention.
     """
     changed = sorted(k for k, v in after.configuration.items() if in_namespace(k) and before.configuration.get(k) != v)
@@ -99,7 +98,8 @@ def checked_change(
         check_property(key, configuration[key], after.schema, after.partition, mapping_mode)
     if any(key.startswith((PREFIX, CLUSTERING_PREFIX, COMPACTION_PREFIX, HEALTH_PREFIX)) for key in changed):
         check_schedule(configuration)
-    _check_needed_index(changed, configuration, after.schema, inherited)
+    if any(key.startswith(PREFIX) for key in changed):
+        check_index_of_schedule(inherited.effective(configuration, after.schema.names))
     if after.schema.fields and {PRIMARY_KEY_KEY, ORDER_BY_KEY} & set(changed):
         # That both are there was checked before.
         key_order(after.schema, *((key, configuration[key]) for key in (PRIMARY_KEY_KEY, ORDER_BY_KEY)))
@@ -151,19 +151,6 @@ def check_other_format(table: str, provider: str, properties: Mapping[str, str])
     ours = sorted(key for key in properties if in_namespace(key) and unknown_property(key) is None)
     if ours:
         raise TableError.without_effect(table, provider, ours[0])
-
-
-def _check_needed_index(
-    changed: Iterable[str], configuration: Mapping[str, str], schema: StructType, inherited: InheritedProperties
-) -> None:
-    """Checks that there are index columns if a changed property needs them."""
-    effective = inherited.effective(configuration, schema.names)
-    if any(key.startswith(PREFIX) for key in changed):
-        check_index_of_schedule(effective)
-    # Every insert would fail. A table at a location brings its index along with its columns.
-    is_on_write = ON_WRITE.name in changed and ON_WRITE.optional_value(configuration)
-    if is_on_write and schema.fields and not has_index({**configuration, **effective}):
-        raise IndexConfigurationError.missing_for(ON_WRITE.name)
 
 
 def _with(configuration: Mapping[str, str], entries: Mapping[str, str | None]) -> dict[str, str]:

@@ -252,8 +252,7 @@ def check_index_of_schedule(configuration: Mapping[str, str]) -> None:
         return
     needing = [name for name in properties.strategies if strategy(name).needs_index_columns]
     if needing and not has_index(known):
-        advice = "Where the service chooses them ('auto'), set use.fleet.enabled instead."
-        raise IndexConfigurationError.missing_for(strategy(needing[0]).name, advice)
+        raise IndexConfigurationError.missing_for(strategy(needing[0]).name)
     number = properties.revision_id
     revisions = stored_revisions(configuration).numbers
     if number and number not in revisions:

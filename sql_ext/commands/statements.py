@@ -6,12 +6,14 @@ import re
 
 # Parts whose semicolons do not end a statement: strings, bodies between $$ or between two $tag$, quoted names and
 # comments. Raw strings have no escapes. A part without its closing quote extends to the end, where Spark's parser
-# reports it. Before Spark 4.2, bodies are no quotes, but a statement with $$ or $tag$ is an error there anyway.
+# reports it; but a single $tag$ may be a part of the value that SET takes as it is. Before Spark 4.2, bodies are no
+# quotes, but other statements with $$ or $tag$ are errors there anyway.
 _OPAQUE = re.compile(
     r"""
     (?<![A-Za-z0-9_])[rR]'[^']*(?:'|\Z)      | (?<![A-Za-z0-9_])[rR]"[^"]*(?:"|\Z)
     | '(?:\\.|[^'\\])*(?:'|\Z)               | "(?:\\.|[^"\\])*(?:"|\Z)
-    | (?P<tag>\$[A-Za-z]*\$).*?(?:(?P=tag)|\Z)
+    | \$\$.*?(?:\$\$|\Z)
+    | (?P<tag>\$[A-Za-z]+\$).*?(?P=tag)
     | `[^`]*(?:`|\Z)
     | --(?:\\\n|[^\n])*
     """,

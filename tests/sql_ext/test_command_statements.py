@@ -22,6 +22,7 @@ from sql_ext.commands.statements import statements
         ("CREATE VIEW v AS $$\na: b; c's\n$$; SELECT 2", ["CREATE VIEW v AS $$\na: b; c's\n$$", "SELECT 2"]),
         ("SELECT $$open; SELECT 2", ["SELECT $$open; SELECT 2"]),
         ("SELECT $Tag$a; $$; $tag$; $b$Tag$; SELECT 2", ["SELECT $Tag$a; $$; $tag$; $b$Tag$", "SELECT 2"]),
+        ("SET secret = pa$word$x; SELECT 2", ["SET secret = pa$word$x", "SELECT 2"]),  # no body without an end
         ("SELECT $t1$a; $t1$", ["SELECT $t1$a", "$t1$"]),  # tags are letters
         ("SELECT 1 -- one; two\n; SELECT 2", ["SELECT 1 -- one; two", "SELECT 2"]),
         ("SELECT /* a; /* b; */ c; */ 1; SELECT 2", ["SELECT /* a; /* b; */ c; */ 1", "SELECT 2"]),

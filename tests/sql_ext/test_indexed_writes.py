@@ -332,10 +332,20 @@ def test_a_table_like_another_one_is_made_using_qbeast(spark, name, source):
     spark.sql(f"CREATE TABLE {like} (x INT) USING {source}")
     spark.sql(f"CREATE TABLE {made} LIKE {like} USING qbeast TBLPROPERTIES ('use.index.columns' = 'x')")
     assert index_properties(spark, made) == {"use.index.columns": "x", "use.index.onWrite": "true"}
-    with pytest.raises(AnalysisException, match=r"USE_NO_INDEX_COLUMNS.*set use\.index\.columns"):
-        spark.sql(f"CREATE TABLE default.without_columns LIKE {like} USING qbeast")
     spark.sql(f"INSERT INTO {made} VALUES (1)")
     assert not DeltaTable(spark, made).unindexed
+
+
+def test_a_table_that_is_made_using_qbeast_learns_its_columns_with_the_first_write_that_names_them(spark, name):
+    made, like = name("learns"), name("learns_like")
+    spark.sql(f"CREATE TABLE {made} (x INT) USING qbeast TBLPROPERTIES ('use.index.onWrite' = 'true')")
+    spark.sql(f"CREATE TABLE {like} LIKE {made} USING qbeast")
+    with pytest.raises(AnalysisException, match=r"USE_NO_INDEX_COLUMNS.*columnsToIndex is missing"):
+        spark.sql(f"INSERT INTO {like} VALUES (1)")
+    spark.range(3).selectExpr("CAST(id AS INT) AS x").writeTo(like).option("columnsToIndex", "x").append()
+    spark.sql(f"INSERT INTO {like} VALUES (7)")
+    assert spark.table(like).count() == 4
+    assert not DeltaTable(spark, like).unindexed
 
 
 def test_an_unknown_option_is_refused_by_every_writer(spark, by_path, new_table, tmp_path):

@@ -20,7 +20,7 @@ from catalog.properties.index_properties import indexable_type
 from procedures.insight.recommendation.conditions import QueryCondition, bound
 from procedures.insight.recommendation.simulated_layout import SampledColumn, TableSample
 from procedures.insight.recommendation.workload import WorkloadQuery
-from procedures.layout.row_measures import ordered_value, sampled_value
+from procedures.layout.row_measures import sampled_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +57,8 @@ def take_sample(
     collected, facts = {}, {_ROWS: F.count(F.lit(1))}
     for number, column in enumerate(columns.values()):
         value = F.col(column.name)
-        ordered = ordered_value(column.data_type, value)
-        collected[f"v{number}"], collected[f"h{number}"] = sampled_value(column.data_type, value), F.hash(value)
+        ordered = sampled_value(column.data_type, value)
+        collected[f"v{number}"], collected[f"h{number}"] = ordered, F.hash(value)
         facts[f"low{number}"], facts[f"high{number}"] = F.min(ordered), F.max(ordered)
     counted, table = collect_observed(rows, facts, collected, min(1.0, sample_rows / max(total, 1)))
     sampled = {
@@ -118,7 +118,8 @@ def _value(spark: SparkSession, text: str, data_type: DataType) -> Any:
     target = DoubleType() if isinstance(data_type, NumericType) else data_type
     try:
         literal = F.expr(text).try_cast(target)
-        ordered = ordered_value(data_type, literal)
+        # As long as sampled values, or no value would be equal to a long text.
+        ordered = sampled_value(data_type, literal)
         if isinstance(data_type, StringType):
             is_text = F.lit(spark.sql(f"SELECT {text} AS value").schema[0].dataType.typeName() == "string")
             ordered = F.when(is_text, ordered)

@@ -1,10 +1,11 @@
 """Several pieces of work at a time in one session, without Spark."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
-from catalog.jvm import session_threads
+from catalog.jvm import session, session_threads
 from catalog.jvm.session_threads import in_threads
 
 
@@ -35,6 +36,24 @@ def test_one_item_needs_no_thread():
 def test_work_for_another_user_stays_in_the_thread_that_has_its_rights(monkeypatch):
     monkeypatch.setattr(session_threads, "acts_for_another_user", lambda _spark: True)
     assert set(in_threads(None, lambda _: threading.current_thread(), [1, 2, 3])) == {threading.current_thread()}
+
+
+@pytest.mark.parametrize(
+    ("caller", "of_threads", "differs"),
+    [("server", "server", False), ("alice", "server", True), ("alice", "alice", False)],
+)
+def test_another_user_is_one_whose_rights_new_threads_do_not_have(monkeypatch, caller, of_threads, differs):
+    own = threading.current_thread()
+
+    def current():
+        name = caller if threading.current_thread() is own else of_threads
+        return SimpleNamespace(getShortUserName=lambda: name)
+
+    users = SimpleNamespace(
+        getCurrentUser=current, getLoginUser=lambda: SimpleNamespace(getShortUserName=lambda: "server")
+    )
+    monkeypatch.setattr(session, "java_class", lambda _spark, _name: users)
+    assert session.acts_for_another_user(None) == differs
 
 
 def test_the_first_error_is_raised_and_the_rest_is_left_out():

@@ -7,7 +7,6 @@ from pyspark.sql.types import DateType, IntegerType, LongType, MapType, StringTy
 
 from catalog.errors import UseError
 from catalog.properties.checks import property_errors
-from catalog.properties.inherited import InheritedProperties
 from otree.revision import Revision, configuration_of
 from otree.transformation import LinearTransformation
 from otree.transformer import Transformer
@@ -128,7 +127,6 @@ def test_options_of_other_strategies_are_refused_together():
         ({"use.optimization.type": "LeveledCompaction"}, "USE_NO_INDEX_COLUMNS", "which LeveledCompaction needs"),
         ({"use.optimization.type": "SizeTieredClustering,UnindexedFiles"}, "USE_NO_INDEX_COLUMNS", "UnindexedFiles"),
         ({"use.optimization.autoOptimize.enabled": "true"}, "USE_NO_INDEX_COLUMNS", "use.index.columns = 'a,b'"),
-        ({"use.index.onWrite": "true"}, "USE_NO_INDEX_COLUMNS", "set use.index.columns = 'a,b' in the same statement"),
         ({**INDEXED, "use.optimization.type": "LeveledCompaction", "use.optimization.revision-id": "7"}, *NO_REVISION),
         (
             {
@@ -163,13 +161,6 @@ def test_what_the_service_could_never_run_is_refused(properties, code, named):
 )
 def test_what_the_service_can_run_is_accepted(properties):
     assert checked_change(TableMetadata({}, SCHEMA), TableMetadata(properties, SCHEMA)) == {}
-
-
-def test_writes_are_indexed_by_columns_of_the_table_of_its_database_or_of_the_service():
-    on_write = {"use.index.onWrite": "true"}
-    inherited = InheritedProperties({COLUMNS: "a"})
-    assert checked_change(TableMetadata({}, SCHEMA), TableMetadata(on_write, SCHEMA), inherited) == {}
-    assert checked_change(TableMetadata({}, SCHEMA), TableMetadata({**on_write, COLUMNS: "auto"}, SCHEMA)) == {}
 
 
 def test_a_primary_key_is_ordered_by_another_column():

@@ -83,8 +83,8 @@ class UseDeltaCatalog extends DeltaCatalog with TablesLike {
 
   /** Whether `t.optimizations` is a virtual table in a view of a database, and not a table of a database `t`. */
   def isVirtualTable(database: String, name: Seq[String]): Boolean =
-    virtualTable(Identifier.of((database +: name.init).toArray, name.last)).isDefined &&
-      !super.namespaceExists(name.init.toArray)
+    !super.namespaceExists(name.init.toArray) &&
+      virtualTable(Identifier.of((database +: name.init).toArray, name.last)).isDefined
 
   /** Refuses a statement that would change a virtual table, or make a table of its name. */
   private def refuseVirtual(statement: String, identifier: Identifier): Unit =
