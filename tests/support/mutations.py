@@ -141,6 +141,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="mutations that are tried at the same time")
     given = parser.parse_args()
     named = [m for m in mutations() if given.only in m.name or given.only in m.file]
+    if not named:
+        parser.error(f"--only {given.only!r} is part of no name and no file of a mutation")
     chosen = [m for m in named if given.shard.has(m.name)]
     if not given.find and not _passes_unchanged(sorted({m.caught_by for m in chosen}), given.workers):
         return 1

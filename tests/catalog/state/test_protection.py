@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from broken_texts import broken_texts
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 
-from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, WriteDeniedError
+from catalog.errors import InvalidArgumentError, ProtectionError, UnknownNameError, VersionError, WriteDeniedError
 from catalog.history.event_expiry import delete_expired, expired_files
 from catalog.state.protection import (
     Protection,
@@ -22,7 +23,7 @@ from catalog.state.protection import (
     protections,
     unprotect,
 )
-from catalog.state.reclaimed import Reclaimed, oldest_left, parse_reclaimed, record_reclaimed
+from catalog.state.reclaimed import Reclaimed, check_not_reclaimed, oldest_left, parse_reclaimed, record_reclaimed
 from catalog.state.state_files import Unreadable
 
 NOW = 1_700_000_000_000
@@ -173,6 +174,16 @@ def test_the_record_never_goes_down(text):
     for oldest in (3, 9, 4):
         before = max(before, oldest)
         assert record_reclaimed(table, "t", oldest, NOW) == before == oldest_left(table, "t")
+
+
+def test_versions_before_the_oldest_left_are_refused():
+    table = memory_table({})
+    table.handle.state = lambda _session: SimpleNamespace(facts=lambda: SimpleNamespace(table_id="t"))
+    check_not_reclaimed(table, 0)
+    record_reclaimed(table, "t", 3, NOW)
+    check_not_reclaimed(table, 3)
+    with pytest.raises(VersionError, match=r"\b2\b"):
+        check_not_reclaimed(table, 2)
 
 
 def test_old_events_go_with_their_lists():
