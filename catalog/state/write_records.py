@@ -87,9 +87,9 @@ def parse_record(write_id: str, text: str) -> WriteRecord | Unreadable:
 
 
 def _is_below(folder: str) -> bool:
-    # With a colon in its first part, Hadoop takes it for a URI of its own.
+    # With a colon in its first part, Hadoop takes it for a URI of its own. Spark writes no names with NUL.
     first, *_ = parts = folder.split("/")
-    return not folder.startswith("/") and ":" not in first and ".." not in parts
+    return not folder.startswith("/") and ":" not in first and ".." not in parts and "\x00" not in folder
 
 
 def record_write(table: ManagedTable, record: WriteRecord) -> None:

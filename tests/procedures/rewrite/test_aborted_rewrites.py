@@ -22,7 +22,7 @@ from procedures.loop.table_optimizer import optimize
 
 WRITE = uuid.UUID(int=7).hex
 # Hadoop resolves the last ones to places that the table's folder does not contain.
-OUTSIDE = ("../other", "/etc", "a/../../b", "..", "file:/etc", "s3a://bucket/other", "a:b")
+OUTSIDE = ("../other", "/etc", "a/../../b", "..", "file:/etc", "s3a://bucket/other", "a:b", "p=\x00")
 
 
 def test_folders_are_those_of_the_inputs():
