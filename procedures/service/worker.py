@@ -101,10 +101,9 @@ class Worker:
 
     def _is_time(self, now: int) -> bool:
         """Whether strategies may start, as far as intervals and changes of the table decide."""
-        if self.asked_turns.has_rest and self.asks(now):
-            # What a comparison has left needs no trigger.
-            return now >= self.due_at
-        if self.by_triggers and not self.retries and not self.suspended:
+        # What a comparison has left needs no trigger.
+        retries = self.retries or (self.asked_turns.has_rest and self.asks(now))
+        if self.by_triggers and not retries and not self.suspended:
             # Triggers are evaluated whenever the table changed.
             return self.version != self.settled and self.version != self.measured
         return now >= self.due_at

@@ -9,6 +9,7 @@ from catalog.errors import ConcurrentChangeError
 from catalog.properties.fleet_properties import Pool
 from procedures.process.application import application
 from procedures.process.notifications import BUDGET_USED_UP
+from procedures.process.running_services import CatalogChange
 from procedures.service.execution import RunOutcome
 from procedures.service.schedule import Schedule
 from procedures.service.service_metrics import RunTotals
@@ -208,62 +209,69 @@ def _stepwise(fake, *outcomes):
     return began
 
 
-def test_what_a_comparison_has_left_needs_no_trigger_and_no_commit():
-    fake, _ = _keyed((0, 0))
+def _triggered(offer, *outcomes):
+    """A table whose trigger was reached, and whose comparisons have these outcomes; and when they began."""
+    fake, _ = _keyed(offer)
     properties = {**KEPT_LATEST, "use.compaction.interval": "1 hour", "use.optimization.trigger.commits": "3"}
     fake.tables.put("spark_catalog.shop.keyed", properties)
     fake.engine.commits_of_others = 3
-    began = _stepwise(fake, RunOutcome(None), RunOutcome(None), RunOutcome(1))
+    began = _stepwise(fake, *outcomes)
     fake.tables.commit("spark_catalog.shop.keyed")
-    ticks(fake)
-    assert len(began) == 1
+    return fake, began
+
+
+def _comparison(fake):
+    """Lets a comparison begin, and returns what is left of it."""
+    fake.threads.at_once = False
+    while True:
+        ticks(fake, 1)
+        work = fake.threads.waiting.pop()
+        if work.func.__name__ != "_appraise":
+            fake.threads.at_once = True
+            return work
+        work()
+
+
+def _without_commits(fake, hours):
     fake.engine.commits_of_others = 0
-    for _ in range(12 * 6):
+    for _ in range(hours * 6):
         fake.tick(10 * MINUTE)
         fake.tick(1)
+
+
+def test_what_a_comparison_has_left_needs_no_trigger_and_no_commit():
+    fake, began = _triggered((0, 0), RunOutcome(None), RunOutcome(None), RunOutcome(1))
+    ticks(fake)
+    assert len(began) == 1
+    _without_commits(fake, 12)
     assert len(began) == 3
 
 
 def test_a_comparison_goes_on_after_a_suspension():
-    fake, _ = _keyed((0, 40))
-    properties = {**KEPT_LATEST, "use.compaction.interval": "1 hour", "use.optimization.trigger.commits": "3"}
-    fake.tables.put("spark_catalog.shop.keyed", properties)
-    fake.engine.commits_of_others = 3
-    began = _stepwise(fake, RunOutcome(None), RunOutcome(1))
-    run = fake.engine.run
-
-    def suspended(its_run, schedule, pool, turn):
-        if not began:
-            fake.service._workers.suspension_changed("file:/spark_catalog.shop.keyed", True)
-        return run(its_run, schedule, pool, turn)
-
-    fake.engine.run = suspended
-    fake.tables.commit("spark_catalog.shop.keyed")
-    ticks(fake)
-    assert len(began) == 1
-    fake.engine.commits_of_others = 0
-    fake.service._workers.suspension_changed("file:/spark_catalog.shop.keyed", False)
-    for _ in range(3 * 6):
-        fake.tick(10 * MINUTE)
-        fake.tick(1)
+    fake, began = _triggered((0, 40), RunOutcome(None), RunOutcome(1))
+    rest_of_run = _comparison(fake)
+    fake.engine.is_suspended.add("file:/spark_catalog.shop.keyed")
+    fake.service.notify(CatalogChange("suspended", "spark_catalog.shop.keyed", "file:/spark_catalog.shop.keyed"))
+    fake.tick()
+    rest_of_run()
+    assert the_automation("spark_catalog.shop.keyed").state == "suspended"
+    fake.engine.is_suspended.clear()
+    fake.service.notify(CatalogChange("resumed", "spark_catalog.shop.keyed", "file:/spark_catalog.shop.keyed"))
+    _without_commits(fake, 3)
     assert len(began) == 2
 
 
 def test_a_comparison_by_a_former_order_says_nothing_of_the_new_one():
     fake, _ = _keyed((90, 40))
-    run, fake.threads.at_once = fake.engine.run, False
-    began = _failing(fake, OSError("the order has nulls"))
-    ticks(fake, 1)
-    fake.threads.run_all()
-    ticks(fake, 1)
-    comparison = fake.threads.waiting.pop()
+    run, began = fake.engine.run, _failing(fake, OSError("the order has nulls"))
+    rest_of_run = _comparison(fake)
     fake.tables.put("spark_catalog.shop.keyed", {**KEPT_LATEST, "use.compaction.orderBy": "changed_at"})
     fake.tables.commit("spark_catalog.shop.keyed")
-    ticks(fake, 1)
-    comparison()
+    fake.tick()
+    rest_of_run()
     assert began
-    fake.engine.run, fake.threads.at_once = run, True
     assert the_automation("spark_catalog.shop.keyed").last_error is None
+    fake.engine.run = run
     ticks(fake)
     assert len(_compared(fake)) == 1
 
