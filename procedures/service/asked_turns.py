@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from procedures.service.failure_streak import FailureStreak
-from procedures.service.turn_result import TurnResult
+from procedures.service.turn_result import EndedTurn
 
 
 @dataclass
@@ -35,24 +35,23 @@ class AskedTurns:
         """
         return now >= self.paused_until and (self.not_reached is None or self.not_reached != version)
 
-    def end(self, result: TurnResult, rewritten: int, now: int, interval: int) -> None:
+    def end(self, ended: EndedTurn, now: int, interval: int) -> None:
         """Records the end of one.
 
         Args:
-            result: what it has done.
-            rewritten: bytes that it has rewritten.
+            ended: the run.
             now: epoch milliseconds.
             interval: milliseconds until the next one after the first that has done nothing.
         """
-        outcome = result.outcome
+        outcome, error = ended.result.outcome, ended.result.error
         self.settled, self.not_reached = outcome.settled, None
         self.has_rest = outcome.settled is None
-        if result.error is None and (rewritten or outcome.is_complete):
+        if error is None and (ended.rewritten or outcome.is_complete):
             self.failures.end()
             return
         # After one that was stopped, the next interval is for the others.
         pause = 2 * interval
-        if result.error is not None or not result.was_stopped:
-            self.failures.add(result.error)
+        if error is not None or ended.run.stop_reason is None:
+            self.failures.add(error)
             pause = self.failures.pause(interval)
         self.paused_until = now + pause

@@ -9,9 +9,8 @@ from typing import TypeAlias
 
 from catalog.clock import Clock
 from catalog.state.fleet_ledger import Refusal
-from procedures.declare.runs import Run, Stop
+from procedures.declare.runs import Stop
 from procedures.process.notifications import BUDGET_USED_UP, RUN_FAILED, Notification, Notifications
-from procedures.service.execution import Turn
 from procedures.service.service_metrics import (
     COMPLETED,
     CONFLICT,
@@ -21,7 +20,7 @@ from procedures.service.service_metrics import (
     RunTotals,
     ServiceMetrics,
 )
-from procedures.service.turn_result import TurnResult
+from procedures.service.turn_result import EndedTurn
 
 logger = logging.getLogger(__name__)
 
@@ -107,17 +106,15 @@ class RunReports:
         self._receiver = receiver
         self._is_silent = is_silent
 
-    def ended(self, table: str, run: Run, turn: Turn, result: TurnResult) -> None:
+    def ended(self, table: str, turn: EndedTurn) -> None:
         """Reports a run that has ended.
 
         Args:
             table: full name.
-            run: the run.
-            turn: what it was allowed to rewrite.
-            result: what it has done.
+            turn: the run.
         """
         now = self._clock.now()
-        offer, refusal = None if turn.appraisal is None else turn.appraisal.offer, turn.budget.refusal
+        run, result, refusal, offer = turn.run, turn.result, turn.refusal, turn.turn.offer
         ended = EndedRun(
             table,
             run.started_at,

@@ -116,17 +116,18 @@ class Turn:
     appraisal: Appraisal | None = None
 
     @property
-    def _offer(self) -> Offer | None:
+    def offer(self) -> Offer | None:
+        """What it was ranked by."""
         return None if self.appraisal is None else self.appraisal.offer
 
     def is_affordable(self) -> bool:
         """Whether the run may begin: what an owner asks for is compared only if its bytes would be allowed."""
-        offer = self._offer
+        offer = self.offer
         return offer is None or not offer.is_asked or self.budget.has_room(offer.cost)
 
     def settings(self, schedule: Schedule) -> OptimizeSettings:
         """The settings of the run."""
-        offer = self._offer
+        offer = self.offer
         return schedule.settings().within(self.budget.group_bytes, None if offer is None else max(offer.cost, 1))
 
 

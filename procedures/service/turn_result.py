@@ -1,4 +1,4 @@
-"""What a run of a table has done: its strategies, and then its maintenance."""
+"""A turn of a table: its strategies, then its maintenance, and what they have done."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from catalog.errors import ConcurrentChangeError
+from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from catalog.system_tables.system_table import error_text
 from procedures.declare.runs import Run
 from procedures.service.execution import Engine, RunOutcome, Turn
@@ -26,7 +27,6 @@ class TurnResult:
         maintained: the maintenance that it has done.
         maintenance_errors: code and message of each error of its maintenance.
         has_conflict: whether a concurrent write ended one of its steps.
-        was_stopped: whether it was asked to stop.
     """
 
     outcome: RunOutcome = field(default_factory=lambda: RunOutcome(None))
@@ -34,12 +34,46 @@ class TurnResult:
     maintained: tuple[str, ...] = ()
     maintenance_errors: tuple[str, ...] = ()
     has_conflict: bool = False
-    was_stopped: bool = False
 
     @property
     def problems(self) -> tuple[str, ...]:
         """All errors, those of strategies first."""
         return self.maintenance_errors if self.error is None else (self.error, *self.maintenance_errors)
+
+
+@dataclass(frozen=True)
+class EndedTurn:
+    """A run that has ended.
+
+    Attributes:
+        run: the run.
+        turn: what it was allowed to rewrite.
+        result: what it has done.
+    """
+
+    run: Run
+    turn: Turn
+    result: TurnResult
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why a budget refused bytes or the run; None if none did."""
+        return self.turn.budget.refusal
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether no budget of this size will ever allow what comes next."""
+        return self.refusal is not None and self.refusal.code == TOO_LARGE
+
+    @property
+    def rewritten(self) -> int:
+        """Bytes that it has rewritten."""
+        return self.run.committed_bytes
+
+    @property
+    def found_lease(self) -> bool:
+        """Whether another process was optimizing the table."""
+        return self.result.outcome.totals.lease_held
 
 
 def run_turn(
@@ -90,5 +124,4 @@ def run_turn(
         tuple(maintained),
         tuple(errors[of_strategies:]),
         has_conflict,
-        run.stop_reason is not None,
     )

@@ -9,7 +9,6 @@ from catalog.properties.lifecycle_properties import Pace
 from catalog.properties.optimization_properties import Triggers
 from catalog.state import automation
 from catalog.state.automation import Automation, Automations
-from catalog.state.fleet_ledger import TOO_LARGE, Refusal
 from procedures.declare.runs import AUTOMATIC, Run
 from procedures.fleet.appraisal import Appraisal
 from procedures.service.asked_turns import AskedTurns
@@ -18,7 +17,7 @@ from procedures.service.failure_streak import LONGEST_PAUSE_MILLIS, FailureStrea
 from procedures.service.last_runs import LastRuns
 from procedures.service.queue_place import MOST_DOUBLINGS_OF_LOOKS, QueuePlace
 from procedures.service.schedule import Schedule
-from procedures.service.turn_result import TurnResult
+from procedures.service.turn_result import EndedTurn, TurnResult
 
 # Rows are compared so often at most if the owner lists the strategy without a pace, and bytes are limited.
 _PACE_OF_ASKED = Pace(interval=3_600_000)
@@ -221,53 +220,6 @@ class Worker:
         if self.run is not None and hours is not None and not hours.contains(now):
             self.run.request_stop("OUTSIDE_HOURS", f"the hours of runs, {hours}, have ended")
 
-    def end_asked_turn(
-        self, result: TurnResult, refusal: Refusal | None, rewritten: int, now: int, interval: int
-    ) -> None:
-        """Records the end of a run that the owner asks for, before ``end``, which may replace the schedule.
-
-        Args:
-            result: what it has done.
-            refusal: why a budget refused bytes or the run; None if none did.
-            rewritten: bytes that the run has rewritten.
-            now: epoch milliseconds.
-            interval: milliseconds until the next one after the first that has done nothing.
-        """
-        if not self._is_asked_turn:
-            return
-        if rewritten or _is_too_large(refusal):
-            # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
-            self._last_runs.record(self._running, now, self.version or 0)
-        if (rewritten or refusal is None) and not result.outcome.totals.lease_held:
-            self.asked_turns.end(result, rewritten, now, interval)
-
-    def end_turn(self, refusal: Refusal | None, rewritten: int, now: int, retry: int, interval: int) -> None:
-        """Records the end of a run that took a turn, after ``end``; the state of the table shows what it waits for.
-
-        Args:
-            refusal: why a budget refused bytes or the run; None if none did.
-            rewritten: bytes that the run has rewritten.
-            now: epoch milliseconds.
-            retry: milliseconds until the next attempt, where a budget does not say when it may allow more.
-            interval: the same for a group that no budget of this size will ever allow.
-        """
-        if self.suspended:
-            return
-        if not self._running:
-            self.maintains_at = self.maintains_at if refusal is None else now + retry
-            return
-        has_rewritten_offer = self.place.end_turn(refusal, rewritten)
-        if refusal is not None:
-            pause = interval if _is_too_large(refusal) else retry
-            self.due_at = max(now + 1, refusal.until or now + pause)
-            if not self.maintenance_failures.count:
-                self.maintains_at = min(self.maintains_at, self.due_at)
-            self.retries = True
-        elif self.failures.error is None and (has_rewritten_offer or (self._is_asked_turn and not self.asks(now))):
-            # Others may be worth more now; if not, it goes on at once.
-            self.due_at = now
-        self.publish()
-
     def begin_appraisal(self, now: int) -> None:
         """Records that somebody is judging what the table offers."""
         self.is_appraising = True
@@ -407,50 +359,83 @@ class Worker:
         self.publish()
         return self.run
 
-    def end(self, result: TurnResult, now: int, interval: int) -> None:
-        """Ends the current run.
+    def end(self, ended: EndedTurn, now: int, retry: int, interval: int) -> None:
+        """Ends the current run; the state of the table shows what it waits for.
 
         Args:
-            result: what it has done.
+            ended: the run.
             now: epoch milliseconds.
+            retry: milliseconds until the next attempt, where another process or a budget does not say when it may
+                succeed.
             interval: time between the starts of two runs, milliseconds.
         """
-        settled, error = result.outcome.settled, result.error
+        outcome = ended.result.outcome
         started = now if self.run is None else min(self.run.started_at, now)
         self.run = None
         self.last_run = now
-        self.skipped_note = result.outcome.note
-        version = max(self.version or 0, settled or 0)
-        if result.outcome.is_complete:
-            self._last_runs.record(self._running, started, version)
-        self._last_runs.record(result.maintained, started, version)
-        if self._running:
-            self._strategies_failed = self._strategies_failed if self._is_asked_turn else error is not None
-            # The strategies whose pace was not met may have something to do.
-            self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
-            # One trigger starts the turn that the owner asks for and that of the others, if there are any.
-            self.retries = self.settled is None
-            self.has_rest = settled is None or (self._is_asked_turn and self.retries)
-            self.measured = None
-        if settled is not None and (self.version is None or self.version < settled):
-            self.version = settled
-        # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
-        next_start = max(started + interval, now)
-        pause_ends = next_start
-        if error is not None and not self._is_asked_turn:
-            self.failures.add(error)
-            pause_ends = now + self.failures.pause(interval)
-        elif not self._is_asked_turn and not self._strategies_failed:
-            self._succeeded()
-        if self._running:
-            self.due_at = max(self.due_at, pause_ends)
-        self._end_maintenance(result, now, interval)
-        self.maintains_at = max(self.maintains_at, next_start)
+        self.skipped_note = outcome.note
+        if outcome.settled is not None:
+            self.version = max(self.version or 0, outcome.settled)
+        self._record_ended(ended, started, now)
         if self.next_schedule is not None:
             schedule, self.next_schedule = self.next_schedule, None
             self.change(schedule, now)
+            return
+        # After a run that takes longer than the interval, the waiting tables run first: they have been due for longer.
+        next_start = max(started + interval, now)
+        self._end_maintenance(ended.result, now, interval)
+        self.maintains_at = max(self.maintains_at, next_start)
+        if self._running:
+            self._end_strategies(ended, next_start, now, retry, interval)
         else:
-            self.publish()
+            if not self._strategies_failed:
+                self._succeeded()
+            if ended.refusal is not None and not self.suspended:
+                self.maintains_at = now + retry
+        if ended.found_lease:
+            self.due_at = min(self.due_at, now + retry)
+        self.publish()
+
+    def _record_ended(self, ended: EndedTurn, started: int, now: int) -> None:
+        """Records what has run, for the paces."""
+        version, is_complete = self.version or 0, ended.result.outcome.is_complete
+        self._last_runs.record(ended.result.maintained, started, version)
+        if is_complete:
+            self._last_runs.record(self._running, started, version)
+        elif self._is_asked_turn and (ended.rewritten or ended.is_too_large):
+            # One comparison for each pace: what is left follows in the next one, and other strategies have their turn.
+            self._last_runs.record(self._running, now, version)
+
+    def _end_strategies(self, ended: EndedTurn, next_start: int, now: int, retry: int, interval: int) -> None:
+        """Records the end of a run that took the table's turn; see ``end``."""
+        error, settled, is_asked = ended.result.error, ended.result.outcome.settled, self._is_asked_turn
+        self.due_at = max(self.due_at, next_start)
+        if is_asked:
+            if (ended.rewritten or ended.refusal is None) and not ended.found_lease:
+                self.asked_turns.end(ended, now, interval)
+        elif error is not None:
+            self._strategies_failed = True
+            self.failures.add(error)
+            self.due_at = max(self.due_at, now + self.failures.pause(interval))
+        else:
+            self._succeeded()
+        # The strategies whose pace was not met may have something to do.
+        self.settled = settled if self._running.issuperset(self.schedule.strategies) else None
+        # One trigger starts the turn that the owner asks for and that of the others, if there are any.
+        self.retries = self.settled is None
+        self.has_rest = settled is None or (is_asked and self.retries)
+        self.measured = None
+        if self.suspended:
+            return
+        has_rewritten_offer = self.place.end_turn(ended.refusal, ended.rewritten)
+        if ended.refusal is not None:
+            self.due_at = max(now + 1, ended.refusal.until or now + (interval if ended.is_too_large else retry))
+            if not self.maintenance_failures.count:
+                self.maintains_at = min(self.maintains_at, self.due_at)
+            self.retries = True
+        elif self.failures.error is None and (has_rewritten_offer or (is_asked and not self.asks(now))):
+            # Others may be worth more now; if not, it goes on at once.
+            self.due_at = now
 
     @property
     def _is_asked_turn(self) -> bool:
@@ -512,7 +497,3 @@ class Worker:
                 self.place.facts,
             )
         )
-
-
-def _is_too_large(refusal: Refusal | None) -> bool:
-    return refusal is not None and refusal.code == TOO_LARGE

@@ -27,7 +27,7 @@ from procedures.service.schedule import Schedule
 from procedures.service.service_settings import ServiceSettings
 from procedures.service.table_checks import TableChecks
 from procedures.service.turn_questions import DueTurn, TurnQuestions, next_asked
-from procedures.service.turn_result import TurnResult, run_turn
+from procedures.service.turn_result import EndedTurn, TurnResult, run_turn
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
@@ -319,7 +319,7 @@ class Workers:
         except Exception as error:  # noqa: BLE001 - a run without a thread would never end
             text = error_text(error)
             failed = TurnResult(error=text) if schedule.strategies else TurnResult(maintenance_errors=(text,))
-            self._end_run(worker, run, turn, failed)
+            self._end_run(worker, EndedTurn(run, turn, failed))
             return True
         if thread is not None and thread.is_alive():
             with self._lock:
@@ -329,24 +329,18 @@ class Workers:
     def _work(
         self, worker: Worker, run: Run, schedule: Schedule, maintenance: Collection[str], pool: str, turn: Turn
     ) -> None:
-        self._end_run(worker, run, turn, run_turn(self._engine, run, schedule, maintenance, pool, turn))
+        result = run_turn(self._engine, run, schedule, maintenance, pool, turn)
+        self._end_run(worker, EndedTurn(run, turn, result))
 
-    def _end_run(self, worker: Worker, run: Run, turn: Turn, result: TurnResult) -> None:
+    def _end_run(self, worker: Worker, ended: EndedTurn) -> None:
         """Reports and records the end of a run."""
-        self._reports.ended(worker.name, run, turn, result)
+        self._reports.ended(worker.name, ended)
         with self._lock:
-            self._threads.pop(run.run_id, None)
+            self._threads.pop(ended.run.run_id, None)
             if worker.ends_with_run:
                 self._leave(worker)
             else:
-                now = self._clock.now()
-                refusal, rewritten = turn.budget.refusal, run.committed_bytes
-                worker.end_asked_turn(result, refusal, rewritten, now, self._interval)
-                worker.end(result, now, self._interval)
-                retry = min(self._interval, _RETRY_MILLIS)
-                worker.end_turn(refusal, rewritten, now, retry, self._interval)
-                if result.outcome.totals.lease_held:
-                    worker.due_at = min(worker.due_at, now + retry)
+                worker.end(ended, self._clock.now(), min(self._interval, _RETRY_MILLIS), self._interval)
         self._wake()
 
     def _leave(self, worker: Worker) -> None:
