@@ -1,6 +1,7 @@
 package io.usespark
 
 import io.delta.sql.DeltaSparkSessionExtension
+import io.usespark.read.SmallFileLists
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.delta.usespark.SmallLogs
 
@@ -25,6 +26,7 @@ class UseSessionExtension extends DeltaSparkSessionExtension {
     extensions.injectOptimizerRule(session => SmallLogs(session))
     extensions.injectOptimizerRule(session => SampleRule(session))
     extensions.injectPlannerStrategy(session => StatementStrategy(session))
+    extensions.injectPlannerStrategy(_ => SmallFileLists)
     extensions.injectPreCBORule(session => ReplaceFileIndex(session))
     extensions.injectQueryStagePrepRule(session => ShuffledKeys(session))
     extensions.injectQueryStageOptimizerRule(session => JoinPruning(session))
