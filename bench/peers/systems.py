@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -36,7 +37,7 @@ class System:
         lay_out: rewrites a table as a whole, once after it was loaded.
         maintain: rewrites what has changed since then, at most about so many bytes where the system can be told.
         relayout: the statement that changes the columns of layout, where ``maintain`` is not just given others.
-        moves_by_itself: whether ``maintain`` rewrites files of former columns; if not, ``lay_out`` does once.
+        move: rewrites files of former columns, at most about so many bytes; if None, ``lay_out`` rewrites all.
         namespace: where tables are, as the argument of ``USE``.
     """
 
@@ -47,7 +48,7 @@ class System:
     lay_out: Callable[[SparkSession, Table, int], None]
     maintain: Callable[[SparkSession, Table, int, int], None]
     relayout: str = ""
-    moves_by_itself: bool = False
+    move: Callable[[SparkSession, Table, int, int], None] | None = None
     namespace: str = "bench"
     attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
         default=lambda builder, _: builder.getOrCreate()
@@ -129,12 +130,11 @@ def _use_session(builder: SparkSession.Builder, _: Sequence[str]) -> SparkSessio
     return spark
 
 
-def _use_optimize(spark: SparkSession, table: Table, _: int, allowance: int | None = None) -> None:
+def _use_optimize(spark: SparkSession, table: Table, _: int, allowance: int | None = None, **options: bool) -> None:
     import sql_ext
 
-    # Files of older columns are rewritten only if that is asked for.
-    moves = {} if allowance is None else {"max_bytes": allowance, "revision_rewrite": True}
-    sql_ext.call(spark, "optimize", table=f"bench.{table.name}", **moves).collect()
+    limit = {} if allowance is None else {"max_bytes": allowance}
+    sql_ext.call(spark, "optimize", table=f"bench.{table.name}", **limit, **options).collect()
 
 
 # ------------------------------------------------------------------------------------------------------------ Iceberg
@@ -287,7 +287,7 @@ SYSTEMS = {
         _use_optimize,
         _use_optimize,
         relayout="ALTER TABLE {table} SET TBLPROPERTIES ('use.index.columns' = '{columns}')",
-        moves_by_itself=True,
+        move=partial(_use_optimize, revision_rewrite=True),
         attach=_use_session,
     ),
     "delta": _delta("plain Delta", _create_delta()),

@@ -186,12 +186,14 @@ def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Acc
     for table in (tables[each.name] for each in work.written_tables):
         if account.bytes <= 0:
             return
-        is_moved = table.name in run.former and not run.system.moves_by_itself
+        has_former_columns, allowance = table.name in run.former, max(1, int(account.bytes))
         with run.measured({"step": "maintain"}) as record:
-            if is_moved:
+            if not has_former_columns:
+                run.system.maintain(run.spark, table, work.file_bytes, allowance)
+            elif run.system.move is None:
                 run.system.lay_out(run.spark, table, work.file_bytes)
             else:
-                run.system.maintain(run.spark, table, work.file_bytes, max(1, int(account.bytes)))
+                run.system.move(run.spark, table, work.file_bytes, allowance)
         run.former.discard(table.name)
         account.bytes -= record["counts"].get("data.bytes_written", 0)
         run.log.append(record)

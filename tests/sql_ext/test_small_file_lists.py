@@ -48,10 +48,10 @@ def folder(spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sessions(spark):
-    found = {"one": spark.newSession(), "two": spark.newSession()}
-    found["one"].conf.set(KEY, "1")
-    found["two"].conf.set(KEY, "2")
-    return found
+    sessions = {"one": spark.newSession(), "two": spark.newSession()}
+    sessions["one"].conf.set(KEY, "1")
+    sessions["two"].conf.set(KEY, "2")
+    return sessions
 
 
 def files_of(sessions, folder, table, query):

@@ -11,11 +11,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Logic
 import org.apache.spark.sql.execution.{FilterExec, LogicalRDD, ProjectExec, SparkPlan, SparkStrategy, UnaryExecNode}
 
 /**
- * Chooses the files of a small table in the driver.
+ * Selects the files of a small table in the driver.
  *
- * For each table of a query, Delta filters its list of files, which Spark keeps as an RDD, in a job. Where the list is
- * one partition (see `SmallLogs`), this job has one task, and its start takes longer than its work. The list is fetched
- * once for each version of the table instead, and Spark's own rule for local rows evaluates the filters.
+ * Delta keeps the list of files of a version as an RDD, and starts a job for each table of a query to filter it. If the
+ * RDD has one partition (see `SmallLogs`), starting this job takes longer than its task. Here, the list is fetched once
+ * for each version of the table, and Spark's own rule for local rows evaluates the filters.
  */
 object SmallFileLists extends SparkStrategy {
 
@@ -24,7 +24,7 @@ object SmallFileLists extends SparkStrategy {
   private type Rows = SoftReference[Option[Seq[InternalRow]]]
 
   // Delta keeps the RDD as long as it keeps the version. None: the list is too long.
-  private val fetched = ju.Collections.synchronizedMap(new ju.WeakHashMap[RDD[InternalRow], Rows])
+  private val lists = ju.Collections.synchronizedMap(new ju.WeakHashMap[RDD[InternalRow], Rows])
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case _: Project | _: Filter if listOf(plan).isDefined => Seq(CollectedFiles(physical(plan))(plan))
@@ -47,21 +47,21 @@ object SmallFileLists extends SparkStrategy {
     case list => planLater(list)
   }
 
-  /** The files that a plan chooses; None if a job has to find them. */
-  def chosenBy(plan: LogicalPlan): Option[Seq[InternalRow]] =
-    for (list <- listOf(plan); rows <- rowsOf(list.rdd); chosen <- localRows(evaluated(plan, rows))) yield chosen
+  /** The files that a plan selects; None if a job has to select them. */
+  def selectedFiles(plan: LogicalPlan): Option[Seq[InternalRow]] =
+    for (list <- listOf(plan); rows <- rowsOf(list.rdd); files <- localRows(evaluate(plan, rows))) yield files
 
-  private def evaluated(plan: LogicalPlan, rows: Seq[InternalRow]): LogicalPlan = plan match {
+  private def evaluate(plan: LogicalPlan, rows: Seq[InternalRow]): LogicalPlan = plan match {
     case list: LogicalRDD => LocalRelation(list.output, rows)
-    case _ => ConvertToLocalRelation(plan.withNewChildren(plan.children.map(evaluated(_, rows))))
+    case _ => ConvertToLocalRelation(plan.withNewChildren(plan.children.map(evaluate(_, rows))))
   }
 
   private def rowsOf(list: RDD[InternalRow]): Option[Seq[InternalRow]] =
-    Option(fetched.get(list)).flatMap(known => Option(known.get)).getOrElse {
+    Option(lists.get(list)).flatMap(reference => Option(reference.get)).getOrElse {
       val rows = list.take(MostRows + 1)
-      val found = Some(rows.toSeq).filter(_.size <= MostRows)
-      fetched.put(list, new SoftReference(found))
-      found
+      val fetched = Some(rows.toSeq).filter(_.size <= MostRows)
+      lists.put(list, new SoftReference(fetched))
+      fetched
     }
 
   private def localRows(plan: LogicalPlan): Option[Seq[InternalRow]] = plan match {
@@ -70,7 +70,7 @@ object SmallFileLists extends SparkStrategy {
   }
 }
 
-/** Collects files of a list without a job; anything else takes one, as before. */
+/** Collects files of a list without a job. Any other use of the plan starts a job, as without this node. */
 case class CollectedFiles(child: SparkPlan)(plan: LogicalPlan) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(plan)
@@ -78,5 +78,5 @@ case class CollectedFiles(child: SparkPlan)(plan: LogicalPlan) extends UnaryExec
   override protected def doExecute(): RDD[InternalRow] = child.execute()
 
   override def executeCollect(): Array[InternalRow] =
-    SmallFileLists.chosenBy(plan).fold(child.executeCollect())(_.toArray)
+    SmallFileLists.selectedFiles(plan).fold(child.executeCollect())(_.toArray)
 }
