@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from service_fakes import MINUTE, fleet, ran, the_automation, ticks
@@ -17,8 +18,10 @@ from procedures.fleet.offer import Offer
 from procedures.process.application import application
 from procedures.process.notifications import BUDGET_USED_UP
 from procedures.process.running_services import CatalogChange
+from procedures.service.execution import Turn
 from procedures.service.queue_place import QueuePlace
 from procedures.service.schedule import Schedule
+from procedures.service.turn_result import EndedTurn, TurnResult
 from procedures.service.turns import next_turns
 from procedures.service.worker import Worker
 
@@ -147,6 +150,18 @@ def _worker(name, saving, waits_since, refusal=None):
     worker.version = 1
     worker.place = QueuePlace(refusal, Appraisal(1, Offer(saving, 40, is_recorded=True), 40), 0, waits_since)
     return worker
+
+
+@pytest.mark.parametrize("has_new_schedule", [True, False])
+def test_a_new_schedule_does_not_wait_for_the_budget_that_refused_the_former_one(has_new_schedule):
+    worker = _worker("a", 50, 0)
+    run = worker.begin(MINUTE, worker.schedule.strategies)
+    if has_new_schedule:
+        worker.change(Schedule(("RevisionRewrite",), {}, Triggers(), {}), MINUTE)
+    budget = SimpleNamespace(refusal=Refusal(USED_UP, "no bytes are left", DAY))
+    worker.end(EndedTurn(run, Turn(budget), TurnResult()), 2 * MINUTE, MINUTE, 10 * MINUTE)
+    assert worker.due_at == (2 * MINUTE if has_new_schedule else DAY)
+    assert worker.place.is_waiting is not has_new_schedule
 
 
 @pytest.mark.parametrize(("waited", "saving", "may_start"), [(0, 10, True), (2, 10, False), (2, 100, True)])
