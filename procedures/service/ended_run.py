@@ -106,16 +106,16 @@ class RunReports:
         self._receiver = receiver
         self._is_silent = is_silent
 
-    def ended(self, table: str, turn: EndedTurn) -> None:
+    def ended(self, table: str, ended: EndedTurn) -> None:
         """Reports a run that has ended.
 
         Args:
             table: full name.
-            turn: the run.
+            ended: the run.
         """
         now = self._clock.now()
-        run, result, refusal, offer = turn.run, turn.result, turn.refusal, turn.turn.offer
-        ended = EndedRun(
+        run, result, refusal, offer = ended.run, ended.result, ended.refusal, ended.turn.offer
+        report = EndedRun(
             table,
             run.started_at,
             now - run.started_at,
@@ -127,13 +127,13 @@ class RunReports:
             "" if refusal is None else refusal.text,
             None if offer is None else offer.saving,
         )
-        if ended.problems:
-            self._notifications.send(Notification(RUN_FAILED, table, now, ended.problems[0]))
-        self._metrics.record_run(ended.outcome, ended.totals, table)
-        if ended.problems and self._is_silent():
+        if report.problems:
+            self._notifications.send(Notification(RUN_FAILED, table, now, report.problems[0]))
+        self._metrics.record_run(report.outcome, report.totals, table)
+        if report.problems and self._is_silent():
             return
         try:
-            self._receiver(ended)
+            self._receiver(report)
         except Exception as error:  # noqa: BLE001 - a closed stream must not stop the service
             logger.warning("A receiver of the runs of %s failed: %s", table, error)
 

@@ -64,8 +64,9 @@ def files_of(sessions, folder, table, query):
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_files_are_those_that_a_job_would_choose(spark, sessions, folder, condition):
     query = f"SELECT * FROM {{}} WHERE {condition}"
-    chosen = files_of(sessions, folder, "one", query)
+    chosen, before = files_of(sessions, folder, "one", query), jobs_started(spark)
     assert chosen == files_of(sessions, folder, "two", query)
+    assert jobs_started(spark) > before, "no job has chosen the files that these are compared with"
     with at_most(spark, 0):
         assert files_of(sessions, folder, "one", query) == chosen
 
