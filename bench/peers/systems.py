@@ -37,7 +37,7 @@ class System:
         lay_out: rewrites a table as a whole, once after it was loaded.
         maintain: rewrites what has changed since then, at most about so many bytes where the system can be told.
         relayout: the statement that changes the columns of layout, where ``maintain`` is not just given others.
-        move: rewrites files of former columns, at most about so many bytes; if None, ``lay_out`` rewrites all.
+        move: rewrites all files of former columns; if None, ``lay_out`` rewrites the whole table.
         namespace: where tables are, as the argument of ``USE``.
     """
 
@@ -48,7 +48,7 @@ class System:
     lay_out: Callable[[SparkSession, Table, int], None]
     maintain: Callable[[SparkSession, Table, int, int], None]
     relayout: str = ""
-    move: Callable[[SparkSession, Table, int, int], None] | None = None
+    move: Callable[[SparkSession, Table, int], None] | None = None
     namespace: str = "bench"
     attach: Callable[[SparkSession.Builder, Sequence[str]], SparkSession] = field(
         default=lambda builder, _: builder.getOrCreate()

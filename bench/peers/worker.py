@@ -186,14 +186,11 @@ def maintain(run: Run, work: Workload, tables: Mapping[str, Table], account: Acc
     for table in (tables[each.name] for each in work.written_tables):
         if account.bytes <= 0:
             return
-        has_former_columns, allowance = table.name in run.former, max(1, int(account.bytes))
         with run.measured({"step": "maintain"}) as record:
-            if not has_former_columns:
-                run.system.maintain(run.spark, table, work.file_bytes, allowance)
-            elif run.system.move is None:
-                run.system.lay_out(run.spark, table, work.file_bytes)
+            if table.name in run.former:
+                (run.system.move or run.system.lay_out)(run.spark, table, work.file_bytes)
             else:
-                run.system.move(run.spark, table, work.file_bytes, allowance)
+                run.system.maintain(run.spark, table, work.file_bytes, max(1, int(account.bytes)))
         run.former.discard(table.name)
         account.bytes -= record["counts"].get("data.bytes_written", 0)
         run.log.append(record)
