@@ -5,7 +5,7 @@ pairs. Results are kept as long as the code of the workload, of the benchmark an
 ``--again`` measures anew. The summary and its tables are written to ``build/bench``; ``--record`` writes those of the
 repository.
 
-    make bench                                              # about 30 minutes on two cores
+    make bench                                              # half an hour on two cores
     make bench ARGS="--workloads tpch --scale 1 --systems use delta-liquid --budgets 0.5 2 8 --rounds 10"
 """
 
