@@ -157,7 +157,8 @@ def _listed_commits(table: ManagedTable, after: int, newest: int) -> dict[int, M
         # Commits that arrive now shift the window of the newest commits, so that it may begin too late.
         if min(versions) <= after + 1 or len(versions) < count:
             return {row.version: row.asDict() for row in rows if after < row.version <= newest}
-        count = max(versions) - after
+        # Twice as many: beside a writer without a pause, an exact number would come too late each time.
+        count = 2 * (max(versions) - after)
 
 
 # ------------------------------------------------------------------------------------------------------- merging

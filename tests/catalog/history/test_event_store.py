@@ -200,3 +200,25 @@ def test_commits_that_arrive_hide_no_event_of_the_log(monkeypatch, oldest, arriv
     monkeypatch.setattr(event_store, "short_commits", lambda *_: None)
     lines = event_store._committed_lines(GrowingLog(40, oldest, arriving), 10, 40)
     assert sorted(json.loads(line)["version"] for line in lines) == list(range(first, 41))
+
+
+class _GrowingLog:
+    """A table to which a writer commits between any two reads of its history."""
+
+    def __init__(self, version):
+        self.version, self.reads = version, 0
+
+    def history(self, count):
+        self.version, self.reads = self.version + 1, self.reads + 1
+        assert self.reads < 20, "the history is read without end"
+        newest = range(self.version, max(self.version - count, -1), -1)
+        rows = [_Commit(version=version, operation="WRITE", operationParameters={}) for version in newest]
+        return SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: rows))
+
+
+class _Commit(SimpleNamespace):
+    asDict = vars  # noqa: N815 - of Spark's Row
+
+
+def test_a_writer_without_a_pause_does_not_keep_a_reader_of_the_history():
+    assert sorted(event_store._listed_commits(_GrowingLog(30), 9, 30)) == list(range(10, 31))
