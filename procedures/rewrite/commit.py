@@ -95,5 +95,4 @@ def _version_of(table: ManagedTable, write_id: str, read_version: int) -> int | 
         later = table.state().facts().version - read_version
         if later <= limit:
             return None
-        # Twice as many: a writer without a pause may commit more than a few meanwhile, each time.
-        limit = 2 * later + _COMMITS
+        limit = later + _COMMITS

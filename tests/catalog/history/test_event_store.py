@@ -176,14 +176,15 @@ def test_commits_of_other_writers_have_no_event(text, monkeypatch):
 
 
 class GrowingLog:
-    """The history of a table whose other writers commit before each look at it."""
+    """The history of a table whose other writers commit before the first look at it, or before each one."""
 
-    def __init__(self, newest, oldest=0, arriving=3):
-        self.newest, self.oldest, self.arriving = newest, oldest, arriving
+    def __init__(self, newest, oldest=0, arriving=3, looks=1):
+        self.newest, self.oldest, self.arriving, self.looks = newest, oldest, arriving, looks
         self.spark = self.location = None
 
     def history(self, limit):
-        self.newest, self.arriving = self.newest + self.arriving, 0
+        if self.looks:
+            self.newest, self.looks = self.newest + self.arriving, self.looks - 1
         versions = range(self.newest, max(self.oldest, self.newest - limit + 1) - 1, -1)
         parameters = {EVENT_KEY: json.dumps({"write_id": "w"})}
         rows = [
@@ -202,23 +203,8 @@ def test_commits_that_arrive_hide_no_event_of_the_log(monkeypatch, oldest, arriv
     assert sorted(json.loads(line)["version"] for line in lines) == list(range(first, 41))
 
 
-class _GrowingLog:
-    """A table to which a writer commits between any two reads of its history."""
-
-    def __init__(self, version):
-        self.version, self.reads = version, 0
-
-    def history(self, count):
-        self.version, self.reads = self.version + 1, self.reads + 1
-        assert self.reads < 20, "the history is read without end"
-        newest = range(self.version, max(self.version - count, -1), -1)
-        rows = [_Commit(version=version, operation="WRITE", operationParameters={}) for version in newest]
-        return SimpleNamespace(select=lambda *_: SimpleNamespace(collect=lambda: rows))
-
-
-class _Commit(SimpleNamespace):
-    asDict = vars  # noqa: N815 - of Spark's Row
-
-
-def test_a_writer_without_a_pause_does_not_keep_a_reader_of_the_history():
-    assert sorted(event_store._listed_commits(_GrowingLog(30), 9, 30)) == list(range(10, 31))
+@pytest.mark.parametrize("arriving", [1, 3, 50])
+def test_a_writer_without_a_pause_does_not_keep_a_reader_of_the_log(arriving):
+    log = GrowingLog(40, arriving=arriving, looks=20)
+    assert sorted(event_store._listed_commits(log, 10, 40)) == list(range(11, 41))
+    assert log.looks >= 17, "the history was read more than three times"
